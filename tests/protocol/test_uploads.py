@@ -1,6 +1,7 @@
 """Chunks into files, within the budget of a device (D17, D18)."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -218,7 +219,7 @@ def test_names_stay_out_of_the_representation() -> None:
     assert "secret" not in repr(file)
 
 
-@pytest.fixture(scope="module")
+@contextmanager
 def miniature() -> Iterator[None]:
     """The same rules with a budget of 80 bytes, so that a property meets its edges quickly."""
     with pytest.MonkeyPatch.context() as patch:
@@ -241,7 +242,7 @@ def interleaved_files(draw: st.DrawFn) -> list[MediaChunk]:
     return draw(st.permutations(chunks + repeated))
 
 
-@pytest.mark.usefixtures("miniature")
+@miniature()
 @given(interleaved_files())
 def test_any_interleaving_yields_the_file_or_a_named_refusal(chunks: list[MediaChunk]) -> None:
     """Never more than the budget is held, and a file that comes out is the one sent (D17)."""
