@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from itertools import count
+from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import field, frozen
 from trio.lowlevel import checkpoint
 
 from hermes_mobile.agents import Answer, TextInput, TurnError, User
+from hermes_mobile.protocol import cards
 from hermes_mobile.protocol.frames import CardKind
 from hermes_mobile.protocol.limits import MAX_MEDIA_BYTES, MIB
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
     from hermes_mobile.agents import Input, OutgoingFile
+    from hermes_mobile.protocol.cards import Card
 
 __all__ = ["Asked", "FakeStream", "FakeTurn", "Record", "Said", "Sent", "ShowedWorking", "Streamed"]
 
@@ -45,11 +48,7 @@ class Sent:
 
 @frozen
 class Asked:
-    """A card.
-
-    `text` is the command, the text, or the question; `choices` are the options that it offers, or
-    the labels of a clarification's choices.
-    """
+    """A card: the command, text or question, and the options or choices that it offers."""
 
     kind: CardKind
     text: str
@@ -133,8 +132,9 @@ class FakeTurn:
         options: Sequence[str] = ("once", "session", "always", "deny"),
         ttl: float | None = None,
     ) -> Answer:
-        asked = Asked(CardKind.EXEC_APPROVAL, command, tuple(options), description, ttl)
-        return await self._answer(asked, offered=asked.choices, safe="deny")
+        with value_errors_as_turn_errors():
+            card = cards.approval("", self.session, command, description, options, inf)
+        return await self._answer(card, ttl)
 
     async def ask_confirmation(
         self,
@@ -143,27 +143,42 @@ class FakeTurn:
         options: Sequence[str] = ("once", "always", "cancel"),
         ttl: float | None = None,
     ) -> Answer:
-        asked = Asked(CardKind.SLASH_CONFIRM, text, tuple(options), ttl=ttl)
-        return await self._answer(asked, offered=asked.choices, safe="cancel")
+        with value_errors_as_turn_errors():
+            card = cards.confirmation("", self.session, text, options, inf)
+        return await self._answer(card, ttl)
 
     async def ask(
         self, question: str, choices: Sequence[str] = (), *, ttl: float | None = None
     ) -> Answer:
-        asked = Asked(CardKind.CLARIFY, question, tuple(choices), ttl=ttl)
-        offered = (*(f"c{n}" for n in range(len(choices))), "other")
-        return await self._answer(asked, offered=offered, safe="")
+        with value_errors_as_turn_errors():
+            card = cards.clarification("", self.session, question, choices, inf)
+        return await self._answer(card, ttl)
 
     async def show_working(self) -> None:
         await checkpoint()
         self.said.append(ShowedWorking())
 
-    async def _answer(self, asked: Asked, *, offered: tuple[str, ...], safe: str) -> Answer:
+    async def _answer(self, card: Card, ttl: float | None) -> Answer:
         await checkpoint()
-        self.said.append(asked)
-        answer = next(self._answers, Answer(safe, expired=True))
-        if not answer.expired and answer.option not in offered:
-            raise AssertionError(f"{answer.option!r} is not offered: {', '.join(offered)}")
+        clarifies = card.kind is CardKind.CLARIFY
+        choices = card.choices if clarifies else tuple(option.id for option in card.options)
+        text = card.command or card.text
+        self.said.append(Asked(card.kind, text, choices, card.description, ttl))
+        answer = next(self._answers, None)
+        if answer is None or answer.expired:
+            return Answer("" if clarifies else card.safe_option, expired=True)
+        if not card.offers(answer.option):
+            offered = ", ".join(option.id for option in card.options)
+            raise AssertionError(f"the card offers {offered}, not {answer.option!r}")
         return answer
+
+
+@contextmanager
+def value_errors_as_turn_errors() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise TurnError(str(error)) from error
 
 
 class FakeStream:

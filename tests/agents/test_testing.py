@@ -142,9 +142,9 @@ async def test_a_card_without_an_answer_expires_safely() -> None:
 async def test_an_answer_that_the_card_does_not_offer_is_a_mistake_of_the_test() -> None:
     """The message names the option and what there is."""
     turn = FakeTurn("hello", answers=[Answer("always"), Answer("c2")])
-    with pytest.raises(AssertionError, match="'always' is not offered: once, deny"):
+    with pytest.raises(AssertionError, match="the card offers once, deny, not 'always'"):
         await turn.ask_approval("ls", options=("once", "deny"))
-    with pytest.raises(AssertionError, match="'c2' is not offered: c0, c1, other"):
+    with pytest.raises(AssertionError, match="the card offers c0, c1, other, not 'c2'"):
         await turn.ask("Which?", ["A", "B"])
 
 
@@ -158,6 +158,25 @@ async def test_what_the_server_refuses_is_refused() -> None:
     with pytest.raises(TurnError, match="8 MiB"):
         await turn.send_file(OutgoingFile(MediaOut.DOCUMENT, bytes(MAX_MEDIA_BYTES + 1)))
     assert turn.said == []
+
+
+async def test_a_card_that_cannot_be_shown_is_refused() -> None:
+    """No words, an unknown option, an empty choice: TurnError with the reason, and no card."""
+    turn = FakeTurn("hello")
+    with pytest.raises(TurnError, match="command"):
+        await turn.ask_approval("")
+    with pytest.raises(TurnError, match="no option 'maybe'"):
+        await turn.ask_confirmation("Sure?", options=("maybe",))
+    with pytest.raises(TurnError, match="choice"):
+        await turn.ask("Which?", ["A", ""])
+    assert turn.said == []
+
+
+async def test_the_safe_option_is_always_offered() -> None:
+    """A card that leaves it out shows it all the same, as in the server (D21)."""
+    turn = FakeTurn("hello", answers=[Answer("deny")])
+    await turn.ask_approval("ls", options=["once"])
+    assert turn.said == [Asked(CardKind.EXEC_APPROVAL, "ls", ("once", "deny"))]
 
 
 async def test_a_url_makes_up_for_size() -> None:
