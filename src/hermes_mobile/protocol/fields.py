@@ -60,11 +60,12 @@ def required_identifier(value: Any, name: str) -> str:
 
 def device_address(value: Any, name: str) -> str:
     """The device id in `mobile:<id>` or in a bare id; empty when absent (D25)."""
-    address = identifier(value, name, len(_ADDRESS) + MAX_NAME_CHARS)
-    device_id = short_name(address.removeprefix(_ADDRESS), name)
-    if address and not device_id:
-        raise bad_frame(f"{name}: mobile:<device id>, or the bare id")
-    return device_id
+    if isinstance(value, str):
+        value = value.strip()
+        if value == _ADDRESS:
+            raise bad_frame(f"{name}: mobile:<device id>, or the bare id")
+        value = value.removeprefix(_ADDRESS)
+    return identifier(value, name, MAX_NAME_CHARS)
 
 
 def filename(value: Any, name: str) -> str:
