@@ -1,0 +1,1 @@
+"""The Trio server: connections, the sessions that outlive them, and what the operator decides."""
