@@ -1,0 +1,91 @@
+"""`hermes-mobile serve`."""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+from typing import TYPE_CHECKING
+
+import click
+import structlog
+import trio
+
+from hermes_mobile import __version__
+from hermes_mobile.cli.conventions import (
+    ConfigurationError,
+    config_option,
+    configured,
+    examples,
+    version_option,
+)
+from hermes_mobile.ops import logging
+from hermes_mobile.server import app
+from hermes_mobile.server.settings import warnings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_mobile.server.settings import Settings
+
+log = structlog.get_logger()
+
+
+@click.command(
+    epilog=examples(
+        "hermes-mobile serve",
+        "hermes-mobile serve --agent my_package.my_module:MyAgent",
+        "MOBILE_PORT=9000 hermes-mobile serve --config hermes-mobile.toml",
+    )
+)
+@click.option("--agent", metavar="NAME", help="demo, or package.module:Class.")
+@config_option
+@version_option
+def serve(agent: str | None, config: Path | None) -> None:
+    """Run the server in the foreground.
+
+    Says on standard output where it listens, and logs to standard error. SIGTERM stops it with
+    exit status 0. Without a token it makes one up for this run, on a loopback address only.
+    """
+    settings, loaded = configured(config, agent)
+    logging.configure(settings.log_level, settings.log_format)
+    for warning in warnings(settings):
+        log.warning("configuration", warning=warning)
+
+    def announce(address: app.Address) -> None:
+        click.echo(banner(settings, address.url))
+
+    try:
+        stopped_by = trio.run(app.serve, settings, loaded, announce)
+    except OSError as error:
+        raise ConfigurationError(_cannot_listen(settings, error)) from error
+    if stopped_by == signal.SIGINT:
+        raise KeyboardInterrupt
+
+
+def banner(settings: Settings, url: str) -> str:
+    """What an operator wants to know at the start; a token only if it was made up (D36)."""
+    allowed = settings.allowed_devices
+    lines = [
+        f"hermes-mobile {__version__} listens on {url}",
+        f"  agent    {settings.agent}",
+        f"  devices  {len(allowed)} allowed" if allowed else "  devices  all with a valid token",
+    ]
+    if settings.token_made:
+        hello = {
+            "t": "hello",
+            "token": settings.token,
+            "device": {"id": "tel-1", "name": "Phone"},
+        }
+        lines += [
+            f"  token    {settings.token}  (made up for this run; MOBILE_TOKEN sets a lasting one)",
+            "To try it, connect a WebSocket client to the address and send as the first message:",
+            json.dumps(hello, separators=(",", ":")),
+        ]
+    return "\n".join(lines)
+
+
+def _cannot_listen(settings: Settings, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"MOBILE_PORT: port {settings.port} of {settings.host} is taken"
+    return f"MOBILE_HOST, MOBILE_PORT: cannot listen there: {error.strerror}"
