@@ -199,6 +199,11 @@ class Cards:
         return card_id in self._open
 
     @property
+    def remembered(self) -> int:
+        """How many closed cards a late answer would still be told about."""
+        return len(self._answers)
+
+    @property
     def open_cards(self) -> list[Card]:
         """In the order they were opened, expired ones included."""
         return list(self._open.values())

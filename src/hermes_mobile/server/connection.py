@@ -1,0 +1,423 @@
+"""The life of one connection, from the accepted socket to the last byte.
+
+`Connection.serve` is the whole story: upgrade, hello, the nursery with its tasks, the end. It is the
+one place that closes a connection, and the one that maps failures to a code; nothing that goes wrong
+here reaches another connection or the server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import structlog
+import trio
+from attrs import asdict, define
+from trio_websocket import ConnectionClosed, wrap_server_stream
+
+from hermes_mobile.protocol.codec import decode, decode_hello
+from hermes_mobile.protocol.errors import CloseCode, ErrorCode, ProtocolError, bad_frame, too_big
+from hermes_mobile.protocol.frames import (
+    Accepted,
+    Deliver,
+    Delivered,
+    Error,
+    MediaIn,
+    Ping,
+    Pong,
+    Ready,
+)
+from hermes_mobile.protocol.limits import MAX_FRAME_BYTES, MAX_HELLO_BYTES
+from hermes_mobile.protocol.uploads import Uploads
+from hermes_mobile.server import ending as endings
+from hermes_mobile.server.access import resolve_peer
+from hermes_mobile.server.delivery import deliver
+from hermes_mobile.server.dispatch import dispatch
+from hermes_mobile.server.ending import Ending
+from hermes_mobile.server.heartbeat import Heartbeat
+from hermes_mobile.server.outbox import Outbox, OutboxFullError
+from hermes_mobile.server.scanner import FrameScanner
+from hermes_mobile.server.session import where
+from hermes_mobile.server.stream import RECEIVE_BYTES
+from hermes_mobile.server.timer import Timer
+from hermes_mobile.server.upgrade import (
+    Place,
+    RefusedError,
+    receive_upgrade,
+    refuse,
+)
+from hermes_mobile.server.wire import Wire
+from hermes_mobile.server.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trio_websocket import WebSocketConnection
+
+    from hermes_mobile.protocol.frames import Hello, ServerFrame
+    from hermes_mobile.server.access import Admission
+    from hermes_mobile.server.hub import Hub
+    from hermes_mobile.server.session import Session
+    from hermes_mobile.server.stream import SocketStream
+    from hermes_mobile.server.units import Unit
+
+log = structlog.get_logger()
+
+DRAIN_SECONDS: Final = 2.0
+"""How long an ending connection may take to write what is queued."""
+DELIVERIES_WAITING: Final = 32
+"""Deliveries of one connection without an outcome; beyond it the connection is not read."""
+OUTBOX_RESERVE: Final = 256
+"""Room in the outbox beside full queues: open cards shown anew, states, pings."""
+NO_LIMIT: Final = 2**63
+"""For the library's own limit, in characters: the scanner counts bytes (D3)."""
+
+
+@define
+class Record:
+    """What the one log line of a connection tells: never a token, a text or a name (D39)."""
+
+    address: str
+    device: str = ""
+    role: str = "none"
+    end: str = "lost"
+    frames_in: int = 0
+    frames_out: int = 0
+
+
+async def serve_connection(hub: Hub, stream: SocketStream, address: str) -> None:
+    """Serve the peer at `address`, an IP address or `unix`, until either side ends it."""
+    started = trio.current_time()
+    connection = Connection(hub, stream, address)
+    record = connection.record
+    hub.connections.add(connection)
+    try:
+        async with stream:
+            await connection.serve()
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        record.end = "lost"
+    except Exception as error:  # noqa: BLE001 - the boundary: no fault leaves its connection
+        record.end = "fault"
+        log.error("connection fault", device=record.device, **where(error))
+    finally:
+        hub.connections.discard(connection)
+        log.info(
+            "connection",
+            **asdict(record),
+            seconds=round(trio.current_time() - started, 3),
+            bytes_in=stream.bytes_in,
+            bytes_out=stream.bytes_out,
+        )
+
+
+class Connection:
+    """One WebSocket, and what its tasks share. `session` is None where it may only deliver (D26)."""
+
+    admission: Admission
+    idle_timer: Timer
+    card_timer: Timer
+    session: Session | None = None
+    _nursery: trio.Nursery
+
+    def __init__(self, hub: Hub, stream: SocketStream, address: str) -> None:
+        self.hub = hub
+        self.record = Record(address)
+        settings = hub.settings
+        self.outbox = Outbox(
+            settings.outbox_frames, settings.outbox_bytes, settings.keep_units + OUTBOX_RESERVE
+        )
+        self.uploads = Uploads(hub.agent.takes)
+        self._stream = stream
+        self._peer = resolve_peer(address, {}, settings.trusted_proxies)
+        self._scanner = FrameScanner(MAX_HELLO_BYTES, MAX_FRAME_BYTES, self._on_pong)
+        self._heartbeat = Heartbeat(
+            settings.ping_interval, settings.ping_timeout, trio.current_time()
+        )
+        self._heartbeat_timer = Timer(lambda: self._heartbeat.due, self._beat)
+        self._place = Place(hub.pending)
+        self._wire: Wire | None = None
+        self._writer: Writer | None = None
+        self._opening = trio.CancelScope()
+        self._reading = trio.CancelScope()
+        self._ending: Ending | None = None
+        self._deliveries: trio.MemorySendChannel[Deliver | Ping] | None = None
+        self._undelivered = 0
+
+    # The life
+
+    async def serve(self) -> None:
+        """Live from the upgrade to the close."""
+        try:
+            async with trio.open_nursery() as library:  # for trio-websocket's own task
+                websocket = await self._upgrade(library)
+                if websocket is not None:
+                    async with trio.open_nursery() as self._nursery:
+                        with self._reading:
+                            await self._read(websocket)
+                        await self._drain()
+                        self._nursery.cancel_scope.cancel()
+                library.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 - the boundary: no fault leaves its connection
+            log.error("connection fault", device=self.record.device, **where(error))
+            self._ending = endings.INTERNAL
+        finally:
+            self._place.leave()
+            self._leave_session()
+        ending = self._ending or endings.NO_UPGRADE
+        self.record.end = ending.why
+        if self._wire is not None:
+            await self._wire.close(ending)
+
+    async def _upgrade(self, library: trio.Nursery) -> WebSocketConnection | None:
+        """Get from TCP to a WebSocket; None when there will be none (D1, D4, D37)."""
+        settings = self.hub.settings
+        self._opening.deadline = trio.current_time() + settings.upgrade_timeout
+        with self._opening:
+            try:
+                received = await receive_upgrade(self.hub, self._stream, self._place, self._peer)
+                if received is None:
+                    return None
+                request, self._peer = received
+                # A request that the library refuses is answered by it, but it never returns then.
+                self._wire = Wire(
+                    self._stream, self._scanner, request, on_leave=self._opening.cancel
+                )
+                proposal = await wrap_server_stream(
+                    library,
+                    self._wire,
+                    max_message_size=NO_LIMIT,
+                    receive_buffer_size=RECEIVE_BYTES,
+                )
+                return await proposal.accept()
+            except ConnectionClosed:
+                self._ending = endings.LOST
+            except RefusedError as refusal:
+                self._ending = Ending(f"http {refusal.status.value}")
+                await refuse(self._stream, refusal.status, settings.path)
+        return None
+
+    async def _read(self, websocket: WebSocketConnection) -> None:
+        """Act on what the peer sends, hello first, until either side ends the connection."""
+        try:
+            await self._welcome(await self._receive_hello(websocket))
+            while True:
+                data = await websocket.get_message()
+                if self._ending is not None:
+                    return  # another connection has the device now (D11)
+                self.record.frames_in += 1
+                try:
+                    await dispatch(self, decode(data))
+                except ProtocolError as error:
+                    self.answer(Error(error.code, error.message, id=error.id))
+        except ProtocolError as error:
+            if error.code in {ErrorCode.AUTH_FAILED, ErrorCode.FORBIDDEN}:
+                self.hub.throttle.failed(self._peer.client, trio.current_time())
+            self.end(endings.refused(error))
+        except ConnectionClosed:
+            self.end(self._how_it_closed())
+
+    async def _receive_hello(self, websocket: WebSocketConnection) -> Hello:
+        timeout = self.hub.settings.hello_timeout
+        with trio.move_on_after(timeout):
+            hello = decode_hello(await websocket.get_message())
+            self.record.frames_in += 1
+            return hello
+        raise bad_frame(
+            f"hello timeout: the first frame must come within {timeout:g} s", fatal=True
+        )
+
+    async def _welcome(self, hello: Hello) -> None:
+        """Admit the peer, make it the device's connection, and start its tasks (D7 to D13)."""
+        hub, client = self.hub, self._peer.client
+        await trio.sleep(hub.throttle.hello_delay(client, trio.current_time()))
+        admission = self.admission = hub.access.admit(hello, self._peer)
+        self.record.role = "courier" if admission.courier else "device"
+        self.record.device = admission.device.id
+        session = None if admission.courier else self._open_session(admission)
+        self._place.leave()
+        self._heartbeat = Heartbeat(
+            hub.settings.ping_interval, hub.settings.ping_timeout, trio.current_time()
+        )
+        self._start_tasks(session)
+        self.outbox.put(
+            Ready(
+                session="" if session is None else session.name,
+                device=admission.device,
+                avatar_url=hub.settings.avatar_url,
+                media_in=tuple(kind for kind in MediaIn if kind in hub.agent.takes),
+                receipts=admission.receipts,
+            )
+        )
+        if session is not None:
+            self._take_over(session)
+
+    def _open_session(self, admission: Admission) -> Session:
+        """Errors: ProtocolError `forbidden` when the id belongs to someone who is here (D10)."""
+        device_id = admission.device.id
+        session = self.hub.registry.get(device_id)
+        if (
+            session is not None
+            and session.owner is not None
+            and not self.hub.access.owns(admission, session.owner, session.connection is not None)
+        ):
+            raise ProtocolError(
+                ErrorCode.FORBIDDEN, "device.id: taken by a device that is connected", fatal=True
+            )
+        session = self.hub.registry.open(device_id)
+        session.owner = admission.credential
+        session.user = admission.user
+        session.generated = admission.generated
+        return session
+
+    def _start_tasks(self, session: Session | None) -> None:
+        assert self._wire is not None  # noqa: S101 - hello came through it
+        self._writer = Writer(self.outbox, self._wire, self._written)
+        self._nursery.start_soon(self._write, self._writer)
+        self._nursery.start_soon(self._heartbeat_timer.run)
+        if session is not None:
+            self.idle_timer = Timer(
+                lambda: session.presence.deadline,
+                lambda now: session.show(session.presence.expire(now)),
+            )
+            self.card_timer = Timer(lambda: session.cards.next_deadline, session.close_expired)
+            self._nursery.start_soon(self.idle_timer.run)
+            self._nursery.start_soon(self.card_timer.run)
+
+    def _take_over(self, session: Session) -> None:
+        """Become the connection of the device; the one before is told to go, not waited for."""
+        if session.connection is not None:
+            session.connection.end(endings.REPLACED)
+        self.session = session
+        session.attach(self, trio.current_time())
+        self.hub.registry.settle(session)
+        self.hub.throttle.session_opened(self._peer.client)
+
+    def end(self, ending: Ending) -> None:
+        """End the connection, unless it is ending already. Returns at once."""
+        if self._ending is not None:
+            return
+        self._ending = ending
+        self.outbox.close(flush=ending.flush)
+        if self._writer is not None and not ending.flush:
+            self._writer.stop()
+        self._opening.cancel()
+        self._reading.cancel()
+
+    async def _drain(self) -> None:
+        """Let the writer finish what a Close frame is to follow."""
+        if self._writer is not None and self._ending is not None and self._ending.code is not None:
+            with trio.move_on_after(DRAIN_SECONDS):
+                await self._writer.wait_finished()
+
+    def _leave_session(self) -> None:
+        """Give back to the session what was not confirmed, and release what was half uploaded."""
+        self.uploads.release()
+        self.outbox.close(flush=False)
+        if self._writer is not None:
+            self.record.frames_out = self._writer.frames_out
+        if self.session is not None:
+            self.session.detach(self)
+            self.hub.throttle.session_closed(self._peer.client)
+
+    def _how_it_closed(self) -> Ending:
+        """Why the library has no more messages."""
+        assert self._wire is not None  # noqa: S101 - messages came through it
+        match self._scanner.violation:
+            case CloseCode.REFUSED:
+                limit = MAX_FRAME_BYTES if self.record.frames_in else MAX_HELLO_BYTES
+                return endings.refused(too_big(f"frame: at most {limit} bytes", fatal=True))
+            case None if self._scanner.close_seen:
+                return endings.PEER_LEFT
+            case None if self._wire.left:
+                return endings.BAD_UTF8
+            case None:
+                return endings.LOST
+            case _:
+                return endings.BAD_FRAMING
+
+    # Writing
+
+    def answer(self, frame: ServerFrame) -> None:
+        """Answer a frame of the peer; one that sends and does not read is cut off (D33)."""
+        try:
+            self.outbox.put_answer(frame)
+        except OutboxFullError:
+            self.end(endings.OUTBOX_FULL)
+
+    async def _write(self, writer: Writer) -> None:
+        try:
+            await writer.run()
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.end(endings.LOST)
+
+    def _written(self, units: list[Unit]) -> None:
+        session = self.session
+        if session is None or session.connection is not self:
+            return
+        for unit in units:
+            unit.mark_written(self._heartbeat.next_ping)
+        self._heartbeat.wrote_unit(trio.current_time(), pressing=session.mailbox.pressing)
+        self._heartbeat_timer.touch()
+
+    # Heartbeat and confirmation
+
+    def _beat(self, now: float) -> None:
+        """Ping, or give up a peer that shows no life (D5)."""
+        stream = self._stream
+        received, taken = stream.bytes_in, stream.taken_bytes()
+        if self._heartbeat.dead(now, received, taken) and self._listening:
+            self.end(endings.LOST)
+        elif self._heartbeat.ping_due(now, received, taken if stream.waiting_bytes() else None):
+            self.outbox.put_ping(self._heartbeat.sent)
+
+    @property
+    def _listening(self) -> bool:
+        """Whether the peer's silence is its own: a reader that waits hears nothing."""
+        return self._wire is not None and self._wire.listening
+
+    def _on_pong(self, payload: bytes) -> None:
+        session = self.session
+        if session is None or session.connection is not self or not payload.isdigit():
+            return
+        ping = int(payload)
+        if ping <= self._heartbeat.sent:
+            session.confirmed(ping)
+            self.outbox.room.unpark_all()
+
+    # Deliveries
+
+    @property
+    def delivering(self) -> bool:
+        """Whether a delivery has no outcome yet: pongs then wait for it (D25)."""
+        return self._undelivered > 0
+
+    async def queue_delivery(self, frame: Deliver | Ping) -> None:
+        """Let the connection's deliverer act on `frame` when those before have their outcome."""
+        if self._deliveries is None:
+            self._deliveries, receive = trio.open_memory_channel[Deliver | Ping](DELIVERIES_WAITING)
+            self._nursery.start_soon(self._deliver, receive)
+        self._undelivered += 1
+        await self._deliveries.send(frame)
+
+    async def _deliver(self, frames: trio.MemoryReceiveChannel[Deliver | Ping]) -> None:
+        async for frame in frames:
+            try:
+                match frame:
+                    case Ping(ts):
+                        self.answer(Pong(ts))
+                    case Deliver():
+                        await deliver(self.hub, frame, self._receipt(frame.id))
+                        if self.admission.receipts:
+                            self.answer(Accepted(frame.id))
+            except ProtocolError as error:
+                self.answer(Error(error.code, error.message, id=error.id))
+            finally:
+                self._undelivered -= 1
+
+    def _receipt(self, frame_id: str) -> Callable[[str], None]:
+        """What to do when the device, whose id is the argument, confirmed the delivery (D38)."""
+
+        def delivered(device_id: str) -> None:
+            if self.admission.receipts:
+                self.answer(Delivered(frame_id, device_id))
+
+        return delivered

@@ -1,0 +1,64 @@
+"""Service deliveries: what cron, or `hermes-mobile send`, says to a device (D25, D26)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from hermes_mobile.agents import OutgoingFile
+from hermes_mobile.protocol.errors import ErrorCode, ProtocolError, bad_frame
+from hermes_mobile.protocol.uploads import guess_mime
+from hermes_mobile.server.units import FileUnit, MessageUnit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hermes_mobile.protocol.frames import Deliver
+    from hermes_mobile.server.hub import Hub
+    from hermes_mobile.server.units import Unit
+
+
+async def deliver(hub: Hub, frame: Deliver, on_delivered: Callable[[str], None]) -> None:
+    """Say what `frame` holds to its target, and wait until it is written, or kept.
+
+    `on_delivered` is called with the device's id once the device confirmed all of it (D38).
+
+    Errors: ProtocolError `bad_frame` without any target; `device_offline` when the device is away,
+    or leaves before all is written. What was not written is then forgotten: it is the sender's to
+    send again.
+    """
+    device_id = frame.target or hub.settings.home_device
+    if not device_id:
+        raise bad_frame("target: missing, and no home device is set", id=frame.id)
+    units = list(_units(hub, frame))
+    units[-1].on_confirmed = partial(on_delivered, device_id)
+    for unit in units:
+        if (session := hub.registry.get(device_id)) is not None:
+            await session.room(unit.frame_count, unit.size)
+        # A session may have been forgotten, or begun, while there was no room.
+        session = hub.registry.get(device_id)
+        if frame.keep:
+            hub.registry.open(device_id).say(unit)
+        elif session is None or session.connection is None:
+            raise ProtocolError(
+                ErrorCode.DEVICE_OFFLINE, f"target: mobile:{device_id} is not online", id=frame.id
+            )
+        else:
+            session.say(unit)
+            if not await unit.wait_settled():
+                raise ProtocolError(
+                    ErrorCode.DEVICE_OFFLINE, f"target: mobile:{device_id} left", id=frame.id
+                )
+
+
+def _units(hub: Hub, frame: Deliver) -> Iterator[Unit]:
+    now = trio.current_time()
+    if frame.text:
+        yield MessageUnit(frame.id, now, frame.text)
+    if frame.media is not None:
+        media = frame.media
+        file = OutgoingFile(media.kind, media.data, media.filename)
+        mime = media.mime or guess_mime(media.filename)
+        yield FileUnit(frame.id, now, file, mime, hub.settings.media_chunk_bytes)

@@ -1,0 +1,153 @@
+"""What each frame of an app does: one short function per frame (D14 to D27)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+import structlog
+import trio
+
+from hermes_mobile.agents import FileInput, TextInput, VoiceInput
+from hermes_mobile.protocol.errors import ErrorCode, ProtocolError, bad_frame
+from hermes_mobile.protocol.frames import (
+    Accepted,
+    Ack,
+    Audio,
+    Deliver,
+    Hello,
+    MediaChunk,
+    MediaIn,
+    Ping,
+    Pong,
+    PromptAnswer,
+    Text,
+    Unknown,
+    UserTyping,
+)
+from hermes_mobile.server.units import text_size
+
+if TYPE_CHECKING:
+    from hermes_mobile.protocol.frames import ClientFrame
+    from hermes_mobile.server.connection import Connection
+    from hermes_mobile.server.session import Session
+
+log = structlog.get_logger()
+
+
+async def dispatch(connection: Connection, frame: ClientFrame) -> None:
+    """Act on one frame after hello. It waits only for room among the connection's own deliveries.
+
+    Errors: ProtocolError, for the connection to answer.
+    """
+    match frame:
+        case Text():
+            take_text(connection, _session(connection), frame)
+        case PromptAnswer():
+            take_answer(connection, _session(connection), frame)
+        case MediaChunk():
+            take_media(connection, _session(connection), frame)
+        case Audio():
+            take_audio(connection, _session(connection), frame)
+        case UserTyping():
+            session = _session(connection)
+            session.show(session.presence.user_typed(trio.current_time()))
+        case Ping():
+            await take_ping(connection, frame)
+        case Deliver():
+            await take_delivery(connection, frame)
+        case Ack():
+            pass
+        case Unknown():
+            log.debug("unknown frame ignored", device=connection.record.device)
+        case Hello():
+            raise bad_frame("hello: said already on this connection")
+        case _:
+            assert_never(frame)
+
+
+def _session(connection: Connection) -> Session:
+    if connection.session is None:
+        raise ProtocolError(ErrorCode.FORBIDDEN, "this token may only deliver")
+    return connection.session
+
+
+def take_text(connection: Connection, session: Session, frame: Text) -> None:
+    """A text: `/stop`, the answer that a card waits for, or a message for the agent."""
+    if _is_repeat(connection, session, frame.id):
+        return
+    now = trio.current_time()
+    if frame.text.strip().lower() == "/stop":
+        session.hub.dedup.record(session.device_id, frame.id, now)
+        _accepted(connection, frame.id)
+        session.stop()
+    elif (applied := session.cards.capture(frame.text, now)) is not None:
+        session.hub.dedup.record(session.device_id, frame.id, now)
+        _accepted(connection, frame.id)
+        session.apply(applied)
+    else:
+        session.accept(TextInput(frame.id, frame.text), text_size(frame.text))
+        _accepted(connection, frame.id)
+
+
+def take_audio(connection: Connection, session: Session, frame: Audio) -> None:
+    if _is_repeat(connection, session, frame.id):
+        return
+    if MediaIn.AUDIO not in session.hub.agent.takes:
+        raise ProtocolError(ErrorCode.UNSUPPORTED_FRAME, "audio: the agent takes none", id=frame.id)
+    size = len(frame.data) + text_size(frame.text or "")
+    session.accept(VoiceInput(frame.id, frame.format, frame.data, frame.text), size)
+    _accepted(connection, frame.id)
+
+
+def take_media(connection: Connection, session: Session, frame: MediaChunk) -> None:
+    """A chunk; the file is a message once all of it is here (D17)."""
+    if session.hub.dedup.seen(session.device_id, frame.id, trio.current_time()):
+        if frame.part == frame.parts - 1:
+            _accepted(connection, frame.id)
+        return
+    file = connection.uploads.add(frame)
+    if file is not None:
+        session.accept(
+            FileInput(file.id, file.kind, file.mime, file.data, file.filename, file.caption),
+            len(file.data) + text_size(file.caption),
+        )
+        _accepted(connection, frame.id)
+
+
+def take_answer(connection: Connection, session: Session, frame: PromptAnswer) -> None:
+    """An answer to a card, which must be one of this device's (D21)."""
+    if session.hub.card_sessions.get(frame.prompt_id, session) is not session:
+        raise ProtocolError(ErrorCode.FORBIDDEN, "prompt_id: a card of another device")
+    _accepted(connection, frame.prompt_id)
+    done = session.answer(frame)
+    if done is not None:
+        connection.answer(done)
+
+
+async def take_ping(connection: Connection, frame: Ping) -> None:
+    """A ping; the pong is held back until earlier deliveries have their outcome (D25)."""
+    if connection.delivering:
+        await connection.queue_delivery(frame)
+    else:
+        connection.answer(Pong(frame.ts))
+
+
+async def take_delivery(connection: Connection, frame: Deliver) -> None:
+    if not connection.admission.may_deliver:
+        raise ProtocolError(
+            ErrorCode.FORBIDDEN, "deliver: from this host or with a deliver token only", id=frame.id
+        )
+    await connection.queue_delivery(frame)
+
+
+def _is_repeat(connection: Connection, session: Session, message_id: str) -> bool:
+    """Whether the message was accepted before: then only its receipt is given again (D19, D38)."""
+    if not session.hub.dedup.seen(session.device_id, message_id, trio.current_time()):
+        return False
+    _accepted(connection, message_id)
+    return True
+
+
+def _accepted(connection: Connection, message_id: str) -> None:
+    if connection.admission.receipts:
+        connection.answer(Accepted(message_id))

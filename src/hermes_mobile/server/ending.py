@@ -1,0 +1,46 @@
+"""Why a connection ends, and what the peer is told of it: the one table of close codes in use."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from hermes_mobile.protocol.errors import CloseCode, ErrorCode, ProtocolError
+from hermes_mobile.protocol.frames import Error
+
+
+@frozen
+class Ending:
+    """`why` goes to the log, and, with a `code`, to the peer as the reason of the Close frame.
+
+    Without a code nothing more is said. `error` are the last words before the Close frame; `flush`
+    tells whether what is queued is written before them.
+    """
+
+    why: str
+    code: CloseCode | None = None
+    error: Error | None = None
+    flush: bool = False
+
+
+PEER_LEFT: Final = Ending("peer left")
+LOST: Final = Ending("lost")
+"""The peer shows no life, takes nothing, or its socket is broken."""
+NO_UPGRADE: Final = Ending("no upgrade")
+REPLACED: Final = Ending("replaced", CloseCode.REPLACED)
+SHUTDOWN: Final = Ending("shutdown", CloseCode.GOING_AWAY, flush=True)
+OUTBOX_FULL: Final = Ending("outbox full", CloseCode.TRY_AGAIN_LATER)
+BAD_FRAMING: Final = Ending("bad framing", CloseCode.PROTOCOL_ERROR)
+BAD_UTF8: Final = Ending("not utf-8", CloseCode.INVALID_DATA)
+INTERNAL: Final = Ending(
+    ErrorCode.INTERNAL_ERROR,
+    CloseCode.INTERNAL_ERROR,
+    Error(ErrorCode.INTERNAL_ERROR, "the server failed: reconnect", fatal=True),
+)
+
+
+def refused(error: ProtocolError) -> Ending:
+    """The end that a fatal error means: close code 1008, with the error's code as its reason."""
+    last_words = Error(error.code, error.message, fatal=True, id=error.id)
+    return Ending(error.code, CloseCode.REFUSED, last_words, flush=True)

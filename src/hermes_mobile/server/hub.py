@@ -1,0 +1,63 @@
+"""What all connections of one server share."""
+
+from __future__ import annotations
+
+import secrets
+from itertools import count
+from typing import TYPE_CHECKING
+
+import trio
+
+from hermes_mobile.protocol.dedup import DedupWindow
+from hermes_mobile.server.access import Access
+from hermes_mobile.server.registry import Registry
+from hermes_mobile.server.throttle import PendingHellos, Throttle
+from hermes_mobile.server.turn import Conversation
+
+if TYPE_CHECKING:
+    from hermes_mobile.agents import Agent
+    from hermes_mobile.server.connection import Connection
+    from hermes_mobile.server.session import Session
+    from hermes_mobile.server.settings import Settings
+
+
+class Hub:
+    """`turns` is the nursery in which agents work: it outlives every connection."""
+
+    def __init__(self, settings: Settings, agent: Agent, turns: trio.Nursery) -> None:
+        self.settings = settings
+        self.agent = agent
+        self.turns = turns
+        self.access = Access(settings)
+        self.throttle = Throttle(settings)
+        self.pending = PendingHellos(settings)
+        self.registry = Registry(self)
+        self.dedup = DedupWindow()
+        self.card_sessions: dict[str, Session] = {}
+        """Whose each open card is (D21)."""
+        self.connections: set[Connection] = set()
+        self.stopping = False
+        self._quiet = trio.Event()
+        self._run_id = secrets.token_hex(6)
+        self._numbers = count(1)
+
+    def make_id(self) -> str:
+        """An id for a message, a file or a card: unlike any other, of this run or another."""
+        return f"{self._run_id}-{next(self._numbers)}"
+
+    def conversation(self, device_id: str) -> Conversation:
+        """The port `hermes_mobile.agents.Conversations`, for what agents say outside a turn."""
+        return Conversation(self, device_id)
+
+    def turn_ended(self) -> None:
+        if self.stopping and not self.running_turns:
+            self._quiet.set()
+
+    @property
+    def running_turns(self) -> int:
+        return sum(len(session.turns) for session in self.registry)
+
+    async def wait_quiet(self) -> None:
+        """Wait until no turn runs any more; none begins once the server stops."""
+        if self.running_turns:
+            await self._quiet.wait()

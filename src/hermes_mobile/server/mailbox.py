@@ -1,0 +1,113 @@
+"""What one device is still owed: units that it has not confirmed, in the order they were made (D32)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_mobile.server.units import StreamUnit, Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Mailbox:
+    """`max_units`, `max_bytes`: what it may hold; `max_age`: seconds that a unit is kept."""
+
+    __slots__ = ("_max_age", "_max_bytes", "_max_units", "_units", "bytes")
+
+    def __init__(self, max_units: int, max_bytes: int, max_age: float) -> None:
+        self._max_units = max_units
+        self._max_bytes = max_bytes
+        self._max_age = max_age
+        self._units: dict[Unit, None] = {}
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def __contains__(self, unit: Unit) -> bool:
+        return unit in self._units
+
+    def __iter__(self) -> Iterator[Unit]:
+        return iter(self._units)
+
+    def has_room(self, size: int) -> bool:
+        """Whether a unit of `size` bytes fits; an empty mailbox takes any."""
+        return not self._units or (
+            len(self._units) < self._max_units and self.bytes + size <= self._max_bytes
+        )
+
+    @property
+    def pressing(self) -> bool:
+        """Half of it is used: what was written should be confirmed now, not in a second."""
+        return 2 * len(self._units) >= self._max_units or 2 * self.bytes >= self._max_bytes
+
+    def add(self, unit: Unit) -> None:
+        self._units[unit] = None
+        self.bytes += unit.size
+
+    def remove(self, unit: Unit) -> None:
+        if unit in self._units:
+            del self._units[unit]
+            self.bytes -= unit.size
+
+    def update(self, unit: StreamUnit, text: str, *, final: bool) -> None:
+        """Give a streamed unit its newer state; one that was dropped meanwhile is kept anew."""
+        before = unit.size
+        unit.update(text, final=final)
+        if unit in self._units:
+            self.bytes += unit.size - before
+        else:
+            self.add(unit)
+
+    def confirm(self, ping: int) -> list[Unit]:
+        """Take the pong of `ping`: returns the units that are done, which are forgotten."""
+        done: list[Unit] = []
+        for unit in self._units:
+            if unit.confirmed_by is None or unit.confirmed_by > ping:
+                continue
+            unit.confirmed_by = None
+            unit.outstanding = unit.queued
+            if isinstance(unit, StreamUnit):
+                unit.mark_seen()
+            if unit.complete and not unit.outstanding:
+                done.append(unit)
+        for unit in done:
+            self.remove(unit)
+        return done
+
+    def unconfirmed(self) -> bool:
+        """Whether anything was written and waits for its pong."""
+        return any(unit.confirmed_by is not None for unit in self._units)
+
+    def drop_beyond_bounds(self) -> int:
+        """Drop the oldest units until the bounds are kept; returns how many. Open cards stay."""
+        dropped = 0
+        for unit in list(self._units):
+            if len(self._units) <= self._max_units and self.bytes <= self._max_bytes:
+                break
+            if unit.may_be_dropped:
+                self.remove(unit)
+                dropped += 1
+        return dropped
+
+    def drop_expired(self, now: float) -> int:
+        """Drop what is older than may be kept; returns how many units that were. Open cards stay."""
+        expired = [
+            unit
+            for unit in self._units
+            if now >= unit.made_at + self._max_age and unit.may_be_dropped
+        ]
+        for unit in expired:
+            self.remove(unit)
+        return len(expired)
+
+    def drop_all(self) -> int:
+        dropped = len(self._units)
+        self._units.clear()
+        self.bytes = 0
+        return dropped
+
+    def next_expiry(self) -> float | None:
+        """When the oldest unit will have been kept long enough; None when there is none."""
+        return next((u.made_at + self._max_age for u in self._units if u.may_be_dropped), None)

@@ -1,0 +1,113 @@
+"""The bounded way to the writer of one connection (D33): frames in order, counted in frames and bytes.
+
+A streamed unit that still waits here is not queued twice: the writer encodes its newest state when its
+turn comes, so a slow link is never behind by more than one edit (D29).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import trio
+from attrs import frozen
+
+from hermes_mobile.protocol.codec import encode
+from hermes_mobile.server.scanner import Opcode, server_frame
+from hermes_mobile.server.units import Unit
+
+if TYPE_CHECKING:
+    from hermes_mobile.protocol.frames import ServerFrame
+
+
+class OutboxFullError(Exception):
+    """An answer to the peer's own frame found no room: it sends and does not read."""
+
+
+@frozen
+class Entry:
+    """A unit, or a whole WebSocket frame, and what it is charged with until it was written."""
+
+    content: Unit | bytes
+    frames: int
+    size: int
+
+
+class Outbox:
+    """`max_frames`, `max_bytes`: when to make those wait who can; `reserve`: entries beyond it.
+
+    The reserve is for what a new connection is owed at once (D13) and for states, which are few by
+    construction: it keeps the channel itself bounded without ever refusing them.
+    """
+
+    def __init__(self, max_frames: int, max_bytes: int, reserve: int) -> None:
+        self._max_frames = max_frames
+        self._max_bytes = max_bytes
+        self._send, self._receive = trio.open_memory_channel[Entry](max_frames + reserve)
+        self.frames = 0
+        self.bytes = 0
+        self.room = trio.lowlevel.ParkingLot()
+        """Where those wait who can; unparked whenever something was written."""
+
+    def has_room(self, frames: int, size: int) -> bool:
+        """Whether that much fits; an empty outbox takes anything."""
+        return not self.frames or (
+            self.frames + frames <= self._max_frames and self.bytes + size <= self._max_bytes
+        )
+
+    def put_unit(self, unit: Unit) -> None:
+        """Queue a unit, unless it waits here already."""
+        if not unit.queued:
+            unit.queued = True
+            self._put(Entry(unit, unit.frame_count, unit.size))
+
+    def put(self, frame: ServerFrame) -> None:
+        """Queue a frame that comes with what is said: a state, for instance."""
+        self._put_frame(server_frame(Opcode.TEXT, encode(frame)))
+
+    def put_answer(self, frame: ServerFrame) -> None:
+        """Queue the answer to a frame of the peer. Errors: OutboxFullError."""
+        framed = server_frame(Opcode.TEXT, encode(frame))
+        if not self.has_room(1, len(framed)):
+            raise OutboxFullError
+        self._put_frame(framed)
+
+    def put_ping(self, number: int) -> None:
+        self._put_frame(server_frame(Opcode.PING, b"%d" % number))
+
+    def _put_frame(self, framed: bytes) -> None:
+        self._put(Entry(framed, 1, len(framed)))
+
+    def _put(self, entry: Entry) -> None:
+        try:
+            self._send.send_nowait(entry)
+        except (trio.ClosedResourceError, trio.BrokenResourceError):
+            return  # the connection is ending; units stay in the mailbox
+        except trio.WouldBlock:
+            raise OutboxFullError from None
+        self.frames += entry.frames
+        self.bytes += entry.size
+
+    async def take(self) -> list[Entry]:
+        """Wait for something to write; returns all that is queued, and nothing once closed."""
+        try:
+            entries = [await self._receive.receive()]
+        except (trio.EndOfChannel, trio.ClosedResourceError):
+            return []
+        with suppress(trio.WouldBlock, trio.EndOfChannel, trio.ClosedResourceError):
+            while True:
+                entries.append(self._receive.receive_nowait())
+        return entries
+
+    def release(self, entry: Entry) -> None:
+        """Give back the room of an entry that was written."""
+        self.frames -= entry.frames
+        self.bytes -= entry.size
+        self.room.unpark_all()
+
+    def close(self, *, flush: bool = True) -> None:
+        """Take nothing more; the writer writes what is queued, or with `flush=False` just stops."""
+        self._send.close()
+        if not flush:
+            self._receive.close()
+        self.room.unpark_all()

@@ -1,0 +1,135 @@
+"""A connected socket that the server owns, as a stream.
+
+It differs from `trio.SocketStream` in what the server needs to promise: a write goes to the kernel at
+once where there is room (no checkpoint, no wake-up), a write without progress has a deadline (D33), and
+one can ask whether the peer took anything (D5).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+import struct
+import termios
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RECEIVE_BYTES: Final = 64 * 1024
+"""One receive: large enough that a 3 MiB chunk is a few dozen of them."""
+SEND_BUFFER_BYTES: Final = 256 * 1024
+"""What the kernel may hold for us: small, so that bytes it took are bytes the peer's side takes (D5)."""
+
+
+class StalledPeerError(trio.BrokenResourceError):
+    """The peer took nothing for the whole write timeout."""
+
+
+class SocketStream(trio.abc.HalfCloseableStream):
+    """`sock`: connected, of any family. `write_timeout`: seconds without progress before a write fails.
+
+    *Cancellation*: a cancelled `send_all` may have sent a part; do not go on writing after it.
+    """
+
+    def __init__(self, sock: socket.socket, write_timeout: float) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self._write_timeout = write_timeout
+        self.bytes_in = 0
+        self.bytes_out = 0
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        while True:
+            # Waiting first spares a receive that would almost always find nothing yet.
+            await self._wait(trio.lowlevel.wait_readable)
+            try:
+                data = self._socket.recv(max_bytes or RECEIVE_BYTES)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise trio.BrokenResourceError from error
+            self.bytes_in += len(data)
+            return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send `data`, without a checkpoint when the kernel has room for all of it.
+
+        Errors: StalledPeerError after `write_timeout` seconds in which the peer took nothing.
+        """
+        rest = memoryview(data)
+        rest = rest[self._send_now(rest) :]
+        while rest:
+            taken = self.taken_bytes()
+            with trio.move_on_after(self._write_timeout) as patience:
+                await self._wait(trio.lowlevel.wait_writable)
+                rest = rest[self._send_now(rest) :]
+            if patience.cancelled_caught and self.taken_bytes() == taken:
+                raise StalledPeerError
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._wait(trio.lowlevel.wait_writable)
+
+    async def send_eof(self) -> None:
+        await trio.lowlevel.checkpoint()
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            raise trio.BrokenResourceError from error
+
+    async def aclose(self) -> None:
+        self.close()
+        await trio.lowlevel.checkpoint()
+
+    def close(self) -> None:
+        """Close at once, whoever waits."""
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+    async def discard(self, until: Callable[[bytes], bool] = lambda _: False) -> None:
+        """Say that nothing more will be sent, and read on until the peer ends or `until` is true.
+
+        Closing while bytes of the peer are unread would make the kernel send a reset, which can
+        destroy what was written last on its way. Bound this by a deadline.
+        """
+        try:
+            await self.send_eof()
+            while data := await self.receive_some():
+                if until(data):
+                    return
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            return
+
+    def waiting_bytes(self) -> int:
+        """What the kernel holds for the peer, which has not taken it yet."""
+        if self._socket.fileno() < 0:
+            return 0
+        try:
+            answer = fcntl.ioctl(self._socket, termios.TIOCOUTQ, b"\0\0\0\0")
+        except OSError:
+            return 0
+        return int(struct.unpack("i", answer)[0])
+
+    def taken_bytes(self) -> int:
+        """What the peer's side took of ours so far."""
+        return self.bytes_out - self.waiting_bytes()
+
+    def _send_now(self, data: memoryview) -> int:
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            if self._socket.fileno() < 0:
+                raise trio.ClosedResourceError from error
+            raise trio.BrokenResourceError from error
+        self.bytes_out += sent
+        return sent
+
+    async def _wait(self, ready: Callable[[socket.socket], object]) -> None:
+        if self._socket.fileno() < 0:
+            raise trio.ClosedResourceError
+        await ready(self._socket)  # type: ignore[misc]

@@ -1,0 +1,35 @@
+"""One task with one deadline that moves: it wakes exactly then, and nothing is respawned or polled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Timer:
+    """`due` tells the next deadline on Trio's clock (`math.inf`: none); `fire` acts on it.
+
+    `fire` must leave `due` later than the `now` it is given. Whoever changes what `due` depends on
+    calls `touch`.
+    """
+
+    __slots__ = ("_due", "_fire", "_scope")
+
+    def __init__(self, due: Callable[[], float], fire: Callable[[float], None]) -> None:
+        self._due = due
+        self._fire = fire
+        self._scope = trio.CancelScope()
+
+    def touch(self) -> None:
+        self._scope.deadline = self._due()
+
+    async def run(self) -> None:
+        """Fire whenever it is due, until cancelled."""
+        while True:
+            with trio.CancelScope(deadline=self._due()) as self._scope:
+                await trio.sleep_forever()
+            self._fire(trio.current_time())

@@ -1,0 +1,146 @@
+"""The HTTP request that opens a WebSocket, as far as it decides who may go on (D1, D4, D26, D37).
+
+trio-websocket validates the upgrade itself; here the head is only looked at, because a refusal should
+say in words what this port is, and must not wait for a task of the library.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+import trio
+from attrs import field, frozen
+
+from hermes_mobile.server.access import resolve_peer
+
+if TYPE_CHECKING:
+    from hermes_mobile.server.access import Peer
+    from hermes_mobile.server.hub import Hub
+    from hermes_mobile.server.stream import SocketStream
+    from hermes_mobile.server.throttle import PendingHellos
+
+MAX_REQUEST_BYTES: Final = 16 * 1024
+DISCARD_SECONDS: Final = 1.0
+"""How long a refused peer is listened to, so that it can read the refusal."""
+
+
+@frozen
+class UpgradeRequest:
+    """`headers` by lower-case name, each with all its values; `path` without its query."""
+
+    path: str = field(repr=False)
+    headers: dict[bytes, list[bytes]] = field(repr=False)
+    head: bytes = field(repr=False)
+    rest: bytes = field(repr=False)
+
+    @property
+    def wants_websocket(self) -> bool:
+        upgrades = b",".join(self.headers.get(b"upgrade", []))
+        return b"websocket" in upgrades.lower()
+
+
+class RefusedError(Exception):
+    """There will be no WebSocket; `status` is the HTTP answer."""
+
+    def __init__(self, status: HTTPStatus) -> None:
+        super().__init__(status.phrase)
+        self.status = status
+
+
+class Place:
+    """The place that a connection holds among those that have not said hello (D37)."""
+
+    def __init__(self, pending: PendingHellos) -> None:
+        self._pending = pending
+        self._client: str | None = None
+        self._held = False
+
+    def take(self, peer: Peer) -> None:
+        """Take a place for `peer`, instead of the one held. Errors: RefusedError (503)."""
+        self.leave()
+        if not self._pending.enter(peer.client):
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE)
+        self._client = peer.client
+        self._held = True
+
+    def leave(self) -> None:
+        if self._held:
+            self._held = False
+            self._pending.leave(self._client)
+
+
+async def receive_upgrade(
+    hub: Hub, stream: SocketStream, place: Place, peer: Peer
+) -> tuple[UpgradeRequest, Peer] | None:
+    """Read the request; returns it and the peer it speaks for, or None when the peer ends first.
+
+    Errors: RefusedError for whatever gets no WebSocket here (D1, D37).
+    """
+    place.take(peer)
+    request = await read_request(stream)
+    if request is None:
+        return None
+    forwarded = resolve_peer(peer.address, request.headers, hub.settings.trusted_proxies)
+    if forwarded.client != peer.client:
+        place.take(forwarded)
+    if request.path != hub.settings.path:
+        raise RefusedError(HTTPStatus.NOT_FOUND)
+    if not request.wants_websocket:
+        raise RefusedError(HTTPStatus.UPGRADE_REQUIRED)
+    if hub.throttle.refuse_upgrade(forwarded.client, trio.current_time()):
+        raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS)
+    return request, forwarded
+
+
+async def refuse(stream: SocketStream, status: HTTPStatus, path: str) -> None:
+    """Answer in HTTP and let the peer read it; `path` is where the WebSocket is."""
+    with trio.move_on_after(DISCARD_SECONDS):
+        await stream.send_all(refusal(status, path))
+        await stream.discard()
+
+
+async def read_request(stream: SocketStream) -> UpgradeRequest | None:
+    """Read one request head; None when the peer ends first.
+
+    *Limits*: 16 KiB. *Errors*: RefusedError for what is no HTTP, TLS for instance.
+    """
+    received = b""
+    while (end := received.find(b"\r\n\r\n")) < 0:
+        if len(received) > MAX_REQUEST_BYTES:
+            raise RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        data = await stream.receive_some()
+        if not data:
+            return None
+        received += data
+        if not received[:1].isalpha():
+            raise RefusedError(HTTPStatus.BAD_REQUEST)
+    head, rest = received[: end + 4], received[end + 4 :]
+    request_line, *lines = head[:end].split(b"\r\n")
+    words = request_line.split(b" ")
+    if len(words) != 3 or not words[2].startswith(b"HTTP/1."):  # noqa: PLR2004 - method, target, version
+        raise RefusedError(HTTPStatus.BAD_REQUEST)
+    headers: dict[bytes, list[bytes]] = {}
+    for line in lines:
+        name, _, value = line.partition(b":")
+        headers.setdefault(name.strip().lower(), []).append(value.strip())
+    path = words[1].partition(b"?")[0].decode("latin-1")
+    return UpgradeRequest(path=path, headers=headers, head=head, rest=rest)
+
+
+def refusal(status: HTTPStatus, path: str) -> bytes:
+    """The whole HTTP answer to a request that gets no WebSocket: one line that says what this is."""
+    reason = {
+        HTTPStatus.TOO_MANY_REQUESTS: "too many failed attempts from this address, wait a minute",
+        HTTPStatus.SERVICE_UNAVAILABLE: "too many connections that have not said hello, try later",
+    }.get(status, f"this port speaks WebSocket, at {path}")
+    body = f"hermes-mobile: {reason}\n".encode()
+    lines = [
+        f"HTTP/1.1 {status.value} {status.phrase}",
+        "Connection: close",
+        "Content-Type: text/plain; charset=utf-8",
+        f"Content-Length: {len(body)}",
+    ]
+    if status is HTTPStatus.UPGRADE_REQUIRED:
+        lines.insert(1, "Upgrade: websocket")
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
