@@ -1,4 +1,4 @@
-"""What can go wrong, as the peer is told: error codes, close codes, and the one exception of this layer."""
+"""What can go wrong, as the peer is told: error codes, close codes, and this layer's exception."""
 
 from enum import IntEnum, StrEnum
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-async def dispatch(connection: Connection, frame: ClientFrame) -> None:
+async def dispatch(connection: Connection, frame: ClientFrame) -> None:  # noqa: C901 - one case per frame
     """Act on one frame after hello. It waits only for room among the connection's own deliveries.
 
     Errors: ProtocolError, for the connection to answer.

@@ -14,10 +14,10 @@ from attrs import frozen
 
 from hermes_mobile.protocol.codec import encode
 from hermes_mobile.server.scanner import Opcode, server_frame
-from hermes_mobile.server.units import Unit
 
 if TYPE_CHECKING:
     from hermes_mobile.protocol.frames import ServerFrame
+    from hermes_mobile.server.units import Unit
 
 
 class OutboxFullError(Exception):

@@ -301,10 +301,8 @@ class Session:
         self._waiting.clear()
         if self.hub.agent.mode is Mode.SERIAL:
             self._waiting_bytes = 0
-        if turns or waiting:
-            text = f"Stopped: {turns} running, {waiting} waiting."
-        else:
-            text = "Nothing to stop."
+        stopped = f"Stopped: {turns} running, {waiting} waiting."
+        text = stopped if turns or waiting else "Nothing to stop."
         self.say(MessageUnit(self.hub.make_id(), trio.current_time(), text))
 
     def cut_short(self) -> None:

@@ -1,0 +1,238 @@
+"""A server and its peers for tests: real sockets pairs, real WebSocket on both ends, virtual time.
+
+`open_house` runs connections on one end of a socket pair each; `Peer` is the app on the other end,
+on wsproto, so that it can also be late, silent or rude where a well-behaved client library is not.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Ping,
+    Pong,
+    RejectConnection,
+    RejectData,
+    Request,
+    TextMessage,
+)
+
+from hermes_mobile.agents import Agent
+from hermes_mobile.agents.demo import DemoAgent
+from hermes_mobile.server.app import run_agent, wind_down
+from hermes_mobile.server.connection import serve_connection
+from hermes_mobile.server.hub import Hub
+from hermes_mobile.server.settings import Settings
+from hermes_mobile.server.stream import SocketStream
+
+TOKEN = "secret-token"
+NEVER = 10_000.0
+"""Seconds after which a test that waits has failed: virtual, so they cost nothing."""
+
+
+class Peer:
+    """An app on one end of a socket; frames are dictionaries."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        self.websocket = WSConnection(ConnectionType.CLIENT)
+        self.answers_pings = True
+        self.pings: list[tuple[float, bytes]] = []
+        """When the server pinged, and with what."""
+        self.closed: tuple[int, str] | None = None
+        """The server's close code and reason; 1006 when there was no Close frame."""
+        self.http_status: int | None = None
+        self.ready: dict[str, Any] = {}
+        self._events: list[Any] = []
+        self._text = ""
+
+    async def upgrade(self, path: str = "/ws", headers: list[tuple[bytes, bytes]] | None = None):
+        await self.send_event(Request(host="test", target=path, extra_headers=headers or []))
+        event = await self.next_event()
+        if isinstance(event, RejectConnection):
+            self.http_status = event.status_code
+        return event
+
+    async def send(self, frame: Any) -> None:
+        """Send a dictionary, or raw text or bytes, as one message."""
+        if isinstance(frame, bytes):
+            await self.send_event(BytesMessage(frame))
+        else:
+            await self.send_event(
+                TextMessage(frame if isinstance(frame, str) else json.dumps(frame))
+            )
+
+    async def send_event(self, event: Any) -> None:
+        await self.stream.send_all(self.websocket.send(event))
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next frame; None when the connection is over."""
+        with trio.fail_after(NEVER):
+            while (event := await self.next_event()) is not None:
+                match event:
+                    case TextMessage():
+                        self._text += event.data
+                        if event.message_finished:
+                            text, self._text = self._text, ""
+                            return json.loads(text)
+                    case Ping():
+                        self.pings.append((trio.current_time(), bytes(event.payload)))
+                        if self.answers_pings:
+                            await self.send_event(event.response())
+                    case Pong():
+                        pass
+                    case CloseConnection():
+                        self.closed = (event.code, event.reason or "")
+                        try:
+                            await self.send_event(event.response())
+                        except (trio.BrokenResourceError, Exception):  # noqa: B014, BLE001, S110
+                            pass
+                        return None
+                    case _:
+                        raise AssertionError(event)
+        if self.closed is None:
+            self.closed = (1006, "")
+        return None
+
+    async def next_event(self):
+        while not self._events:
+            try:
+                data = await self.stream.receive_some()
+            except trio.BrokenResourceError:
+                return None
+            if not data:
+                return None
+            self.websocket.receive_data(data)
+            self._events.extend(self.websocket.events())
+        return self._events.pop(0)
+
+    async def receive_until(self, t: str, **fields: Any) -> list[dict[str, Any]]:
+        """Frames up to and with the first of type `t` that has `fields`."""
+        frames = []
+        while True:
+            frame = await self.receive()
+            assert frame is not None, f"closed {self.closed} before {t} {fields}: {frames}"
+            frames.append(frame)
+            if frame["t"] == t and fields.items() <= frame.items():
+                return frames
+
+    async def expect(self, t: str, **fields: Any) -> dict[str, Any]:
+        """The next frame of type `t` with `fields`, whatever passes before it."""
+        return (await self.receive_until(t, **fields))[-1]
+
+    async def receive_for(self, seconds: float) -> list[dict[str, Any]]:
+        """All that comes within `seconds`."""
+        frames = []
+        with trio.move_on_after(seconds):
+            while (frame := await self.receive()) is not None:
+                frames.append(frame)
+        return frames
+
+    async def wait_closed(self) -> tuple[int, str]:
+        while await self.receive() is not None:
+            pass
+        assert self.closed is not None
+        return self.closed
+
+    async def say(self, id: str, text: str) -> None:
+        await self.send({"t": "text", "id": id, "text": text})
+
+    async def send_file(
+        self, id: str, data: bytes, kind: str = "document", chunk: int = 3 << 20, **fields: Any
+    ) -> None:
+        parts = max(1, -(-len(data) // chunk))
+        for part in range(parts):
+            piece = base64.b64encode(data[part * chunk : (part + 1) * chunk]).decode()
+            await self.send(
+                {
+                    "t": "media",
+                    "id": id,
+                    "kind": kind,
+                    "data": piece,
+                    "part": part,
+                    "parts": parts,
+                    **fields,
+                }
+            )
+
+    async def vanish(self) -> None:
+        """End without a Close frame."""
+        await self.stream.aclose()
+
+
+class House:
+    """A running server without listeners: connections begin where a test asks for them."""
+
+    def __init__(self, hub: Hub, nursery: trio.Nursery) -> None:
+        self.hub = hub
+        self.nursery = nursery
+        self.peers: list[Peer] = []
+
+    def plug(self, address: str = "127.0.0.1") -> Peer:
+        """A new connection that has said nothing yet."""
+        ours, theirs = socket.socketpair()
+        stream = SocketStream(ours, self.hub.settings.write_timeout)
+        self.nursery.start_soon(serve_connection, self.hub, stream, address)
+        self.peers.append(Peer(theirs))
+        return self.peers[-1]
+
+    async def open(
+        self, address: str = "127.0.0.1", headers: list[tuple[bytes, bytes]] | None = None
+    ) -> Peer:
+        """A WebSocket that has not said hello."""
+        peer = self.plug(address)
+        event = await peer.upgrade(headers=headers)
+        assert isinstance(event, AcceptConnection), event
+        return peer
+
+    async def connect(
+        self,
+        device: str | None = "phone",
+        *,
+        token: str = TOKEN,
+        address: str = "127.0.0.1",
+        headers: list[tuple[bytes, bytes]] | None = None,
+        **hello: Any,
+    ) -> Peer:
+        """A device that said hello and is ready; or was refused, then `peer.closed` is set."""
+        peer = await self.open(address, headers)
+        if device is not None:
+            hello["device"] = {"id": device, "name": device.title()}
+        await peer.send({"t": "hello", "token": token, **hello})
+        first = await peer.receive()
+        assert first is not None, peer.closed
+        peer.ready = first
+        if first["t"] == "error":
+            await peer.wait_closed()
+        return peer
+
+    async def stop(self) -> None:
+        await wind_down(self.hub)
+
+
+@asynccontextmanager
+async def open_house(agent: Agent | None = None, **settings: Any):
+    """A server with `agent` (the demo agent) and `settings`; all of it ends with the block."""
+    settings.setdefault("token", TOKEN)
+    async with trio.open_nursery() as turns:
+        hub = Hub(Settings(**settings), agent or DemoAgent(), turns)
+        turns.start_soon(hub.registry.run)
+        turns.start_soon(run_agent, hub)
+        async with trio.open_nursery() as connections:
+            house = House(hub, connections)
+            try:
+                yield house
+            finally:
+                for peer in house.peers:
+                    peer.stream.socket.close()
+                connections.cancel_scope.cancel()
+        turns.cancel_scope.cancel()
