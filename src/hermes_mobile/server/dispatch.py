@@ -41,15 +41,15 @@ async def dispatch(connection: Connection, frame: ClientFrame) -> None:  # noqa:
     """
     match frame:
         case Text():
-            take_text(connection, _session(connection), frame)
+            take_text(connection, _session(connection, frame), frame)
         case PromptAnswer():
-            take_answer(connection, _session(connection), frame)
+            take_answer(connection, _session(connection, frame), frame)
         case MediaChunk():
-            take_media(connection, _session(connection), frame)
+            take_media(connection, _session(connection, frame), frame)
         case Audio():
-            take_audio(connection, _session(connection), frame)
+            take_audio(connection, _session(connection, frame), frame)
         case UserTyping():
-            session = _session(connection)
+            session = _session(connection, frame)
             session.show(session.presence.user_typed(trio.current_time()))
         case Ping():
             await take_ping(connection, frame)
@@ -65,9 +65,11 @@ async def dispatch(connection: Connection, frame: ClientFrame) -> None:  # noqa:
             assert_never(frame)
 
 
-def _session(connection: Connection) -> Session:
+def _session(connection: Connection, frame: ClientFrame) -> Session:
+    """Errors: ProtocolError `forbidden` on a connection that may only deliver (D26)."""
     if connection.session is None:
-        raise ProtocolError(ErrorCode.FORBIDDEN, "this token may only deliver")
+        frame_id: str | None = getattr(frame, "id", None)
+        raise ProtocolError(ErrorCode.FORBIDDEN, "token: it may only deliver", id=frame_id)
     return connection.session
 
 
