@@ -71,6 +71,12 @@ class Unit(ABC):
     def frames(self, now: float) -> Iterator[bytes]:
         """Encode the unit's newest state, one frame at a time."""
 
+    def take_up(self) -> None:
+        """The writer begins with its newest state: an older one's pong does not confirm that."""
+        self.queued = False
+        self.shown = True
+        self.confirmed_by = None
+
     def mark_written(self, confirmed_by: int) -> None:
         self.written = True
         self.confirmed_by = confirmed_by

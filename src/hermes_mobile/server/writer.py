@@ -63,6 +63,8 @@ class Writer:
                 if size >= GATHER_BYTES:
                     await self._flush()
                     size = 0
+                    if self._stopped:
+                        return
             self._done.append(entry)
         await self._flush()
 
@@ -83,6 +85,5 @@ def _frames(entry: Entry) -> Iterable[bytes]:
     content = entry.content
     if isinstance(content, bytes):
         return (content,)
-    content.queued = False
-    content.shown = True
+    content.take_up()
     return (server_frame(Opcode.TEXT, f) for f in content.frames(trio.current_time()))
