@@ -1,0 +1,57 @@
+# The verbs of this house. They need a venv with the `dev` extra, as the README's second command makes it.
+
+export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
+
+# list the verbs
+_default:
+    @just --list --unsorted
+
+# format the code and mend what can be mended
+fmt:
+    ruff format
+    ruff check --fix
+
+# judge format and style
+lint:
+    ruff format --check
+    ruff check
+
+# check the types, strictly
+types:
+    mypy
+
+# run the tests that take milliseconds, or the ones named: just test -k cards
+test *ARGS:
+    pytest -q -m "not slow" {{ ARGS }}
+
+# run the slow tests: real sockets and processes, under load
+test-slow *ARGS:
+    pytest -q -m slow {{ ARGS }}
+
+# measure what the fast tests reach: at least 95 % of all branches
+cover:
+    coverage erase
+    coverage run -m pytest -q -m "not slow"
+    coverage combine -q
+    coverage report
+
+# build the wheel and run all tests, fast and slow, against it in a venv that holds nothing else of ours
+wheel:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    place="$(mktemp -d)"
+    trap 'rm -rf "$place"' EXIT
+    python -m build --outdir "$place"  # the wheel is made from the sdist, so that is known to be whole too
+    python -m venv "$place/venv"
+    export PATH="$place/venv/bin:$PATH"
+    wheel="$(echo "$place"/*.whl)"
+    pip install -q "$wheel[test]"
+    python -P -c "import hermes_mobile as ours; assert ours.__file__.startswith('$place'), ours.__file__"
+    pytest -q -p no:cacheprovider
+
+# run the server with the demo agent
+serve *ARGS:
+    hermes-mobile serve {{ ARGS }}
+
+# all of it, as CI does
+test-all: lint types cover wheel
