@@ -177,6 +177,20 @@ def test_the_agent_option_wins(run: Run, server: FakeServer) -> None:
     assert server.served[0][0].agent == "demo"
 
 
+def test_an_agent_in_the_working_directory(
+    run: Run, server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`--agent module:Class` finds a module that lies where the command is run."""
+    (tmp_path / "home_made.py").write_text(
+        "from hermes_mobile.agents.demo import DemoAgent\nclass Mine(DemoAgent): pass\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    result = run("serve", "--agent", "home_made:Mine", MOBILE_TOKEN=TOKEN)
+    assert result.exit_code == 0, result.stderr
+    assert type(server.served[0][1]).__name__ == "Mine"
+
+
 @pytest.mark.parametrize(
     ("ending", "status"),
     [(signal.SIGTERM, 0), (signal.SIGINT, 130), (KeyboardInterrupt(), 130)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,7 @@ def configured(config: Path | None, agent: str | None = None) -> tuple[Settings,
         settings = load_settings(config, os.environ)
         if agent is not None:
             settings = evolve(settings, agent=agent)
+        sys.path.append(str(Path.cwd()))  # an agent of one's own may lie where one works
         return settings, load_agent(settings.agent)
     except (SettingsError, AgentNotFoundError) as error:
         raise ConfigurationError(error) from error
