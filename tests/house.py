@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import trio
@@ -21,7 +21,6 @@ from wsproto.events import (
     Ping,
     Pong,
     RejectConnection,
-    RejectData,
     Request,
     TextMessage,
 )
@@ -92,10 +91,8 @@ class Peer:
                         pass
                     case CloseConnection():
                         self.closed = (event.code, event.reason or "")
-                        try:
+                        with suppress(Exception):
                             await self.send_event(event.response())
-                        except (trio.BrokenResourceError, Exception):  # noqa: B014, BLE001, S110
-                            pass
                         return None
                     case _:
                         raise AssertionError(event)
