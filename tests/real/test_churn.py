@@ -1,0 +1,80 @@
+"""Ten thousand connections come and go, and leave nothing behind in the server's process."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from itertools import count
+
+import pytest
+import trio
+
+from census import Census
+from street import CLOSE, PATIENCE, masked
+
+SOURCES = [f"127.0.0.{n}" for n in range(2, 10)]
+WARM_UP = 1_000
+CYCLES = 10_000
+SPARE_OBJECTS = 100
+"""One object left per hundred connections would be found; a few belong to the counting itself."""
+SPARE_BYTES = 3 << 20
+"""What the allocator may spread out by: 314 bytes a connection, of which each takes some 30 KiB."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "device", ["phone", "phone-{}", None], ids=["one", "distinct", "generated"]
+)
+async def test_ten_thousand_connections_leave_nothing_behind(serve, device):
+    """However they leave, and whoever they are: no task, no descriptor, no object and no memory."""
+    server = serve("--agent", "census:CensusAgent", MOBILE_LOG_LEVEL="warning")
+    numbers = count()
+
+    async def come_and_go(source: str, cycles: int) -> None:
+        for _ in range(cycles):
+            number = next(numbers)
+            async with server.call(source) as caller:
+                await caller.upgrade()
+                await caller.hello(server.token, device and device.format(number))
+                await caller.receive()
+                await leave(caller, number)
+
+    async def cycle(cycles: int) -> None:
+        async with trio.open_nursery() as nursery:
+            for source in SOURCES:
+                nursery.start_soon(come_and_go, source, cycles // len(SOURCES))
+
+    idle = await take_census(server)
+    await cycle(WARM_UP)
+    before = await take_census(server, idle)
+    await cycle(CYCLES)
+    after = await take_census(server, idle)
+    assert after.tasks == idle.tasks
+    assert after.descriptors == idle.descriptors
+    assert after.objects - before.objects < SPARE_OBJECTS
+    assert after.resident_bytes - before.resident_bytes < SPARE_BYTES
+    assert server.log_text == ""
+
+
+async def leave(caller, number: int) -> None:
+    match number % 3:
+        case 0:  # politely
+            await caller.send(masked(CLOSE, (1000).to_bytes(2)))
+            assert await caller.receive_end() in {(1000, ""), (4001, "replaced")}
+        case 1:  # without a word
+            pass
+        case 2:  # by a reset
+            caller.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+async def take_census(server, idle: Census | None = None) -> Census:
+    """What the server holds, once it holds no more tasks than it did when idle, if it ever does."""
+    patience = trio.current_time() + PATIENCE
+    while True:
+        async with server.connect(device=None) as caller:
+            await caller.say("census", "/census")
+            message = await caller.expect("message")
+        census = Census(**json.loads(message["text"]))
+        if idle is None or census.tasks == idle.tasks or trio.current_time() > patience:
+            return census
