@@ -16,8 +16,9 @@ from hermes_mobile.server.stream import RECEIVE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+START_BYTES: Final = 2
+"""Of a header: they tell how long it is."""
 MASK_BYTES: Final = 4
-MAX_CONTROL_BYTES: Final = 125
 SHORT_LENGTH, LONG_LENGTH = 126, 127
 """Length fields that announce 2, or 8, bytes of real length."""
 
@@ -38,7 +39,8 @@ class FrameScanner:
     """`first_limit` and `limit`: bytes of the first and of any later message.
 
     `violation` is None until the stream breaks a rule, then the close code that names it:
-    REFUSED for a message beyond the limit, PROTOCOL_ERROR for broken framing.
+    REFUSED for a message beyond the limit, PROTOCOL_ERROR for broken framing. Nothing is followed
+    after a violation, nor after a Close frame, which is the last that a peer says.
     """
 
     def __init__(self, first_limit: int, limit: int, on_pong: Callable[[bytes], None]) -> None:
@@ -57,55 +59,66 @@ class FrameScanner:
         self.close_seen = False
 
     def feed(self, data: bytes) -> int:
-        """Follow `data`; returns how many of its bytes are in order, all but after a violation."""
+        """Follow `data`; returns how many of its bytes are in order and may be acted on."""
         position = 0
-        while position < len(data) and self.violation is None:
+        while position < len(data) and self.violation is None and not self.close_seen:
             if self._payload_left:
-                step = min(self._payload_left, len(data) - position)
-                if self._opcode is Opcode.PONG:
-                    self._pong += data[position : position + step]
-                self._payload_left -= step
-                position += step
-                if not self._payload_left:
-                    self._end_frame()
+                position = self._read_payload(data, position)
                 continue
             end = self._read_header(data, position)
-            if end is None:
-                break
-            position = end
+            if self.violation is None:
+                position = end
         return position
 
-    def _read_header(self, data: bytes, position: int) -> int | None:
-        """Take header bytes from `position` on; returns where they end, None for a violation."""
-        header = self._header
-        wanted = 2
-        while True:
-            missing = wanted - len(header)
-            header += data[position : position + missing]
-            position += missing
-            if len(header) < wanted:
-                return len(data)
-            if wanted > 2:  # noqa: PLR2004 - the two bytes that tell the length of the rest
-                break
-            wanted = 2 + MASK_BYTES + {SHORT_LENGTH: 2, LONG_LENGTH: 8}.get(header[1] & 0x7F, 0)
-        self._begin_frame(header)
-        header.clear()
-        return position if self.violation is None else None
+    def _read_payload(self, data: bytes, position: int) -> int:
+        step = min(self._payload_left, len(data) - position)
+        if self._opcode is Opcode.PONG:
+            self._pong += data[position : position + step]
+        self._payload_left -= step
+        if not self._payload_left:
+            self._end_frame()
+        return position + step
 
-    def _begin_frame(self, header: bytearray) -> None:
+    def _read_header(self, data: bytes, position: int) -> int:
+        """Take header bytes from `position` on; returns where they end."""
+        header = self._header
+        while len(header) < (wanted := _header_bytes(header)):
+            piece = data[position : position + wanted - len(header)]
+            if not piece:
+                return position
+            header += piece
+            position += len(piece)
+            if len(header) == START_BYTES and not self._may_begin(*header):
+                self.violation = CloseCode.PROTOCOL_ERROR
+                return position
+        self._begin_payload(header)
+        header.clear()
+        return position
+
+    def _may_begin(self, first: int, second: int) -> bool:
+        """Whether a frame may start with these two bytes, here."""
+        try:
+            self._opcode = Opcode(first & 0x0F)
+        except ValueError:
+            return False
+        self._final = bool(first & 0x80)
+        reserved, masked, length = first & 0x70, second & 0x80, second & 0x7F
+        if reserved or not masked:
+            return False
+        match self._opcode:
+            case Opcode.CONTINUATION:
+                return self._in_message
+            case Opcode.TEXT | Opcode.BINARY:
+                return not self._in_message
+            case Opcode.CLOSE | Opcode.PING | Opcode.PONG:
+                return self._final and length < SHORT_LENGTH
+
+    def _begin_payload(self, header: bytearray) -> None:
         length = header[1] & 0x7F
         if length >= SHORT_LENGTH:
-            length = int.from_bytes(header[2:-MASK_BYTES])
-        try:
-            self._opcode = Opcode(header[0] & 0x0F)
-        except ValueError:
-            self.violation = CloseCode.PROTOCOL_ERROR
-            return
-        self._final = bool(header[0] & 0x80)
-        reserved = header[0] & 0x70
-        masked = header[1] & 0x80
-        if reserved or not masked or not self._in_order(length):
-            self.violation = CloseCode.PROTOCOL_ERROR
+            length = int.from_bytes(header[START_BYTES:-MASK_BYTES])
+        if len(header) > len(frame_header(self._opcode, length)) + MASK_BYTES:
+            self.violation = CloseCode.PROTOCOL_ERROR  # the length has a shorter form
             return
         if self._opcode in DATA_OPCODES:
             self._payload_bytes += length
@@ -120,15 +133,6 @@ class FrameScanner:
         self._payload_left = length
         if not length:
             self._end_frame()
-
-    def _in_order(self, length: int) -> bool:
-        match self._opcode:
-            case Opcode.CONTINUATION:
-                return self._in_message
-            case Opcode.TEXT | Opcode.BINARY:
-                return not self._in_message
-            case Opcode.CLOSE | Opcode.PING | Opcode.PONG:
-                return self._final and length <= MAX_CONTROL_BYTES
 
     def _end_frame(self) -> None:
         match self._opcode:
@@ -146,12 +150,19 @@ class FrameScanner:
                 pass
 
 
+def _header_bytes(header: bytearray) -> int:
+    """How long a client's header is, as far as its beginning tells."""
+    if len(header) < START_BYTES:
+        return START_BYTES
+    return START_BYTES + MASK_BYTES + {SHORT_LENGTH: 2, LONG_LENGTH: 8}.get(header[1] & 0x7F, 0)
+
+
 def server_frame(opcode: Opcode, payload: bytes) -> bytes:
     """One whole unmasked frame; compression is never negotiated, so this is all there is to it."""
-    return header(opcode, len(payload)) + payload
+    return frame_header(opcode, len(payload)) + payload
 
 
-def header(opcode: Opcode, length: int) -> bytes:
+def frame_header(opcode: Opcode, length: int) -> bytes:
     first = 0x80 | opcode
     if length < SHORT_LENGTH:
         return bytes((first, length))
