@@ -34,7 +34,7 @@ from hermes_mobile.server.delivery import deliver
 from hermes_mobile.server.dispatch import dispatch
 from hermes_mobile.server.ending import Ending
 from hermes_mobile.server.heartbeat import Heartbeat
-from hermes_mobile.server.outbox import Outbox, OutboxFullError
+from hermes_mobile.server.outbox import Outbox
 from hermes_mobile.server.scanner import FrameScanner
 from hermes_mobile.server.session import where
 from hermes_mobile.server.stream import RECEIVE_BYTES
@@ -123,7 +123,10 @@ class Connection:
         self.record = Record(address)
         settings = hub.settings
         self.outbox = Outbox(
-            settings.outbox_frames, settings.outbox_bytes, settings.keep_units + OUTBOX_RESERVE
+            settings.outbox_frames,
+            settings.outbox_bytes,
+            settings.keep_units + OUTBOX_RESERVE,
+            on_overflow=lambda: self.end(endings.OUTBOX_FULL),
         )
         self.uploads = Uploads(hub.agent.takes)
         self._stream = stream
@@ -338,10 +341,7 @@ class Connection:
 
     def answer(self, frame: ServerFrame) -> None:
         """Answer a frame of the peer; one that sends and does not read is cut off (D33)."""
-        try:
-            self.outbox.put_answer(frame)
-        except OutboxFullError:
-            self.end(endings.OUTBOX_FULL)
+        self.outbox.put_answer(frame)
 
     async def _write(self, writer: Writer) -> None:
         try:

@@ -16,12 +16,10 @@ from hermes_mobile.protocol.codec import encode
 from hermes_mobile.server.scanner import Opcode, server_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_mobile.protocol.frames import ServerFrame
     from hermes_mobile.server.units import Unit
-
-
-class OutboxFullError(Exception):
-    """An answer to the peer's own frame found no room: it sends and does not read."""
 
 
 @frozen
@@ -36,13 +34,17 @@ class Entry:
 class Outbox:
     """`max_frames`, `max_bytes`: when to make those wait who can; `reserve`: entries beyond it.
 
-    The reserve is for what a new connection is owed at once (D13) and for states, which are few by
-    construction: it keeps the channel itself bounded without ever refusing them.
+    The reserve is for what a new connection is owed at once (D13) and for states, which nobody can
+    make wait. `on_overflow` is called for an answer that finds no room, and when even the reserve is
+    used up: the peer sends and does not read.
     """
 
-    def __init__(self, max_frames: int, max_bytes: int, reserve: int) -> None:
+    def __init__(
+        self, max_frames: int, max_bytes: int, reserve: int, on_overflow: Callable[[], None]
+    ) -> None:
         self._max_frames = max_frames
         self._max_bytes = max_bytes
+        self._on_overflow = on_overflow
         self._send, self._receive = trio.open_memory_channel[Entry](max_frames + reserve)
         self.frames = 0
         self.bytes = 0
@@ -66,11 +68,12 @@ class Outbox:
         self._put_frame(server_frame(Opcode.TEXT, encode(frame)))
 
     def put_answer(self, frame: ServerFrame) -> None:
-        """Queue the answer to a frame of the peer. Errors: OutboxFullError."""
+        """Queue the answer to a frame of the peer, if there is room for it."""
         framed = server_frame(Opcode.TEXT, encode(frame))
-        if not self.has_room(1, len(framed)):
-            raise OutboxFullError
-        self._put_frame(framed)
+        if self.has_room(1, len(framed)):
+            self._put_frame(framed)
+        else:
+            self._on_overflow()
 
     def put_ping(self, number: int) -> None:
         self._put_frame(server_frame(Opcode.PING, b"%d" % number))
@@ -84,7 +87,8 @@ class Outbox:
         except (trio.ClosedResourceError, trio.BrokenResourceError):
             return  # the connection is ending; units stay in the mailbox
         except trio.WouldBlock:
-            raise OutboxFullError from None
+            self._on_overflow()
+            return
         self.frames += entry.frames
         self.bytes += entry.size
 
