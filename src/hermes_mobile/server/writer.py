@@ -40,7 +40,7 @@ class Writer:
         Errors: BrokenResourceError when the peer is gone, or took nothing for the write timeout.
         """
         try:
-            while entries := await self._outbox.take():
+            while (entries := await self._outbox.take()) and not self._stopped:
                 await self._write(entries)
         finally:
             self._finished.set()
@@ -55,8 +55,6 @@ class Writer:
     async def _write(self, entries: list[Entry]) -> None:
         size = 0
         for entry in entries:
-            if self._stopped:
-                return
             for frame in _frames(entry):
                 self._gathered.append(frame)
                 size += len(frame)
