@@ -126,6 +126,8 @@ class Session:
 
     async def room(self, frames: int, size: int) -> None:
         """Wait until that much may be said: at once, unless the link is slow (D33)."""
+        # Whoever was cancelled while it was not waiting says nothing more (D27).
+        await trio.lowlevel.checkpoint_if_cancelled()
         if self.connection is None:
             await trio.lowlevel.checkpoint()
         while (connection := self.connection) is not None and not (
