@@ -38,6 +38,18 @@ NEVER = 10_000.0
 """Seconds after which a test that waits has failed: virtual, so they cost nothing."""
 
 
+def chunk(id: str, data: bytes, part: int = 0, parts: int = 1, **fields: Any) -> dict[str, Any]:
+    """A `media` frame of the app."""
+    encoded = base64.b64encode(data).decode()
+    fields = {"kind": "document", "part": part, "parts": parts, **fields}
+    return {"t": "media", "id": id, "data": encoded, **fields}
+
+
+def audio(id: str, data: str, **fields: Any) -> dict[str, Any]:
+    """An `audio` frame; `data` in base64."""
+    return {"t": "audio", "id": id, "format": "ogg", "data": data, **fields}
+
+
 class Peer:
     """An app on one end of a socket; frames are dictionaries."""
 
@@ -133,6 +145,17 @@ class Peer:
             while (frame := await self.receive()) is not None:
                 frames.append(frame)
         return frames
+
+    async def refusal(self, frame: Any) -> tuple[str, bool, str | None]:
+        """Send `frame`; the code of the error that answers it, whether it is fatal, and its id."""
+        await self.send(frame)
+        error = await self.expect("error")
+        return error["code"], error["fatal"], error.get("id")
+
+    async def drain(self) -> list[dict[str, Any]]:
+        """What comes before the pong of a ping sent now: the connection is alive."""
+        await self.send({"t": "ping", "ts": "drain"})
+        return (await self.receive_until("pong", ts="drain"))[:-1]
 
     async def wait_closed(self) -> tuple[int, str]:
         while await self.receive() is not None:

@@ -1,0 +1,53 @@
+"""Agents for tests: small parts to play beside the demo agent's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from hermes_mobile.agents import Agent, Mode
+
+if TYPE_CHECKING:
+    from hermes_mobile.agents import Input, Turn
+
+
+class Recorder(Agent):
+    """Notes what it is given, and says `noted`, without waiting for anything."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Input] = []
+
+    async def handle(self, turn: Turn) -> None:
+        self.inputs.append(turn.input)
+        await turn.reply("noted")
+
+    @property
+    def ids(self) -> list[str]:
+        return [each.id for each in self.inputs]
+
+
+class ConcurrentRecorder(Recorder):
+    mode = Mode.CONCURRENT
+
+
+class Worker(Recorder):
+    """Works on each message until it is `released`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released = trio.Event()
+        self.cancelled: list[str] = []
+
+    async def handle(self, turn: Turn) -> None:
+        self.inputs.append(turn.input)
+        try:
+            await self.released.wait()
+        except trio.Cancelled:
+            self.cancelled.append(turn.input.id)
+            raise
+        await turn.reply("noted")
+
+
+class ConcurrentWorker(Worker):
+    mode = Mode.CONCURRENT
