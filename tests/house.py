@@ -196,10 +196,14 @@ class House:
         self.hub = hub
         self.nursery = nursery
         self.peers: list[Peer] = []
+        self.send_buffer: int | None = None
+        """Bytes that the kernel holds for each later connection: few make the server wait soon."""
 
     def plug(self, address: str = "127.0.0.1") -> Peer:
         """A new connection that has said nothing yet."""
         ours, theirs = socket.socketpair()
+        if self.send_buffer is not None:
+            ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer)
         stream = SocketStream(ours, self.hub.settings.write_timeout)
         self.nursery.start_soon(serve_connection, self.hub, stream, address)
         self.peers.append(Peer(theirs))
