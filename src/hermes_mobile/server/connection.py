@@ -51,7 +51,7 @@ from hermes_mobile.server.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_websocket import WebSocketConnection
+    from trio_websocket import CloseReason, WebSocketConnection
 
     from hermes_mobile.protocol.frames import Hello, ServerFrame
     from hermes_mobile.server.access import Admission
@@ -215,8 +215,8 @@ class Connection:
             if error.code in {ErrorCode.AUTH_FAILED, ErrorCode.FORBIDDEN}:
                 self.hub.throttle.failed(self._peer.client, trio.current_time())
             self.end(endings.refused(error))
-        except ConnectionClosed:
-            self.end(self._how_it_closed())
+        except ConnectionClosed as closed:
+            self.end(self._how_it_closed(closed.reason))
 
     async def _receive_hello(self, websocket: WebSocketConnection) -> Hello:
         timeout = self.hub.settings.hello_timeout
@@ -321,16 +321,15 @@ class Connection:
             self.session.detach(self)
             self.hub.throttle.session_closed(self._peer.client)
 
-    def _how_it_closed(self) -> Ending:
-        """Why the library has no more messages."""
-        assert self._wire is not None  # noqa: S101 - messages came through it
+    def _how_it_closed(self, reason: CloseReason | None) -> Ending:
+        """Why the library has no more messages; `reason` is what it took for the end."""
         match self._scanner.violation:
             case CloseCode.REFUSED:
                 limit = MAX_FRAME_BYTES if self.record.frames_in else MAX_HELLO_BYTES
                 return endings.refused(too_big(f"frame: at most {limit} bytes", fatal=True))
             case None if self._scanner.close_seen:
                 return endings.PEER_LEFT
-            case None if self._wire.left:
+            case None if reason is not None and reason.code == CloseCode.INVALID_DATA:
                 return endings.BAD_UTF8
             case None:
                 return endings.LOST

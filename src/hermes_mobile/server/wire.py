@@ -97,11 +97,6 @@ class Wire(trio.abc.Stream):
         self._on_leave()
         await trio.lowlevel.checkpoint()
 
-    @property
-    def left(self) -> bool:
-        """The library has left: it took the peer's Close, or broken data, for the end."""
-        return self._left
-
     async def close(self, ending: Ending) -> None:
         """Say the last words and the Close frame, hear the peer's, and close the socket.
 
