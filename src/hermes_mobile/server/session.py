@@ -298,8 +298,8 @@ class Session:
         """Handle `/stop`: cancel what runs, drop what waits, and say so (D27)."""
         turns, waiting = len(self.turns), len(self._waiting)
         for turn in self.turns:
+            turn.scope.cancel()  # first: to the agent, a card that is withdrawn looks expired
             turn.withdraw_cards()
-            turn.scope.cancel()
         self._waiting.clear()
         if self.hub.agent.mode is Mode.SERIAL:
             self._waiting_bytes = 0
