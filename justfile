@@ -41,7 +41,7 @@ wheel:
     set -euo pipefail
     place="$(mktemp -d)"
     trap 'rm -rf "$place"' EXIT
-    python -m build --outdir "$place"  # the wheel is made from the sdist, so that is known to be whole too
+    python -m build -q --outdir "$place"  # the wheel is made from the sdist, so that is known to be whole too
     python -m venv "$place/venv"
     export PATH="$place/venv/bin:$PATH"
     wheel="$(echo "$place"/*.whl)"
