@@ -53,7 +53,7 @@ class Scan:
     ) -> None:
         self.pongs: list[bytes] = []
         scanner = FrameScanner(first_limit, limit, self.pongs.append)
-        self.allowed = sum(scanner.feed(chunk) for chunk in chunks)
+        self.allowed = sum(feed_all(scanner, chunk) for chunk in chunks)
         self.violation = scanner.violation
         self.close_seen = scanner.close_seen
 
@@ -64,6 +64,14 @@ class Scan:
             whole.violation,
             whole.close_seen,
         ) and 0 <= self.allowed - whole.allowed < MAX_HEADER_BYTES * bool(whole.violation) + 1
+
+
+def feed_all(scanner: FrameScanner, data: bytes) -> int:
+    """Feed `data` as the wire does: what is left over again, until nothing is taken any more."""
+    allowed = 0
+    while step := scanner.feed(data[allowed:]):
+        allowed += step
+    return allowed
 
 
 def scan(*frames: bytes, first_limit: int = LIMIT) -> Scan:
@@ -309,3 +317,11 @@ def test_server_frames_are_what_wsproto_reads(opcode: Opcode, length: int) -> No
         assert content == payload.decode()
     else:
         assert b"".join(frame.payload for frame in read) == payload
+
+
+def test_a_crowd_of_frames_is_followed_in_turns() -> None:
+    """D3: 256 frames at once, however small, so that nobody else waits long for their turn."""
+    scanner = FrameScanner(LIMIT, LIMIT, print)
+    pings = client_frame(Opcode.PING) * 600
+    assert scanner.feed(pings) == 256 * 6
+    assert feed_all(scanner, pings[256 * 6 :]) == 344 * 6

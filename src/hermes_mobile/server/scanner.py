@@ -21,6 +21,8 @@ START_BYTES: Final = 2
 MASK_BYTES: Final = 4
 SHORT_LENGTH, LONG_LENGTH = 126, 127
 """Length fields that announce 2, or 8, bytes of real length."""
+FRAMES_AT_ONCE: Final = 256
+"""After so many other tasks take their turn: a frame may be six bytes, and costs what a real one does."""
 
 
 class Opcode(IntEnum):
@@ -58,13 +60,23 @@ class FrameScanner:
         self.violation: CloseCode | None = None
         self.close_seen = False
 
+    @property
+    def ended(self) -> bool:
+        """Nothing that comes now is followed any more."""
+        return self.violation is not None or self.close_seen
+
     def feed(self, data: bytes) -> int:
-        """Follow `data`; returns how many of its bytes are in order and may be acted on."""
+        """Follow `data`; returns how many of its bytes are in order and may be acted on now.
+
+        *Limits*: FRAMES_AT_ONCE; the rest is to be fed again, unless something has ended here.
+        """
         position = 0
-        while position < len(data) and self.violation is None and not self.close_seen:
+        frames = FRAMES_AT_ONCE
+        while position < len(data) and frames and not self.ended:
             if self._payload_left:
                 position = self._read_payload(data, position)
                 continue
+            frames -= 1
             end = self._read_header(data, position)
             if self.violation is None:
                 position = end

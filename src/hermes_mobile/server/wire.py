@@ -62,13 +62,16 @@ class Wire(trio.abc.Stream):
         if self._scanner.violation is not None:
             return b""
         if self._rest:
+            await trio.lowlevel.checkpoint()
             data, self._rest = self._rest, b""
         else:
             self.listening = True
             data = await self._stream.receive_some(max_bytes)
             self.listening = False
         allowed = self._scanner.feed(data)
-        return data if allowed == len(data) else data[:allowed]
+        if allowed < len(data):
+            data, self._rest = data[:allowed], data[allowed:]
+        return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send whole frames: the library's, or the writer's gathered ones.
@@ -116,6 +119,7 @@ class Wire(trio.abc.Stream):
         await self._stream.aclose()
 
     def _peer_closed(self, data: bytes) -> bool:
-        if self._scanner.violation is None:
-            self._scanner.feed(data)
+        data, self._rest = self._rest + data, b""
+        while data and not self._scanner.ended:
+            data = data[self._scanner.feed(data) :]
         return self._scanner.close_seen
