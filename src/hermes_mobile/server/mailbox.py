@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hermes_mobile.server.units import StreamUnit, Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 class Mailbox:
@@ -52,7 +52,7 @@ class Mailbox:
             self.bytes -= unit.size
 
     def update(self, unit: StreamUnit, text: str, *, final: bool) -> None:
-        """Give a streamed unit its newer state; one that was dropped meanwhile is kept anew."""
+        """Give a streamed unit its newer state; one of a session forgotten meanwhile is new here."""
         before = unit.size
         unit.update(text, final=final)
         if unit in self._units:
@@ -76,36 +76,27 @@ class Mailbox:
             self.remove(unit)
         return done
 
-    def unconfirmed(self) -> bool:
-        """Whether anything was written and waits for its pong."""
-        return any(unit.confirmed_by is not None for unit in self._units)
+    # Dropping returns how many units it dropped. Open cards stay, and streams that still grow.
 
     def drop_beyond_bounds(self) -> int:
-        """Drop the oldest units until the bounds are kept; returns how many. Open cards stay."""
-        dropped = 0
-        for unit in list(self._units):
-            if len(self._units) <= self._max_units and self.bytes <= self._max_bytes:
-                break
-            if unit.may_be_dropped:
-                self.remove(unit)
-                dropped += 1
-        return dropped
+        """Drop the oldest units until the bounds are kept."""
+        return self._drop(
+            lambda _: len(self._units) > self._max_units or self.bytes > self._max_bytes
+        )
 
     def drop_expired(self, now: float) -> int:
-        """Drop what is older than may be kept; returns how many units that were. Open cards stay."""
-        expired = [
-            unit
-            for unit in self._units
-            if now >= unit.made_at + self._max_age and unit.may_be_dropped
-        ]
-        for unit in expired:
-            self.remove(unit)
-        return len(expired)
+        """Drop what is older than may be kept."""
+        return self._drop(lambda unit: now >= unit.made_at + self._max_age)
 
     def drop_all(self) -> int:
-        dropped = len(self._units)
-        self._units.clear()
-        self.bytes = 0
+        return self._drop(lambda _: True)
+
+    def _drop(self, doomed: Callable[[Unit], bool]) -> int:
+        dropped = 0
+        for unit in list(self._units):
+            if unit.may_be_dropped and doomed(unit):
+                self.remove(unit)
+                dropped += 1
         return dropped
 
     def next_expiry(self) -> float | None:

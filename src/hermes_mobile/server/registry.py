@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import structlog
@@ -52,17 +53,16 @@ class Registry:
         device_id = session.device_id
         if self._sessions.get(device_id) is not session:
             return
-        self.kept_bytes -= self._kept.pop(device_id, 0)
         if session.connection is not None:
             self._away.pop(device_id, None)
+            self.kept_bytes -= self._kept.pop(device_id, 0)
             return
         now = trio.current_time()
         if not session.worth_keeping(now):
             self._forget(session)
             return
         self._away.setdefault(device_id, session)
-        self._kept[device_id] = session.mailbox.bytes
-        self.kept_bytes += session.mailbox.bytes
+        self._account(session, session.mailbox.bytes)
         self._keep_bounds()
         if now < (expiry := session.expiry) < self._next_expiry:
             self._next_expiry = expiry
@@ -74,22 +74,28 @@ class Registry:
 
     def _keep_bounds(self) -> None:
         settings = self._hub.settings
-        while len(self._away) > settings.max_sessions:
-            session = next(iter(self._away.values()))
+        excess = max(0, len(self._away) - settings.max_sessions)
+        idle = (session for session in self._away.values() if not session.in_use)
+        for session in list(islice(idle, excess)):
             self._drop_units(session)
             self._forget(session)
-        while self.kept_bytes > settings.keep_total_bytes:
-            self._drop_units(next(s for s in self._away.values() if self._kept[s.device_id]))
+        holding = (session for session in self._away.values() if self._kept[session.device_id])
+        while self.kept_bytes > settings.keep_total_bytes and (longest := next(holding, None)):
+            self._drop_units(longest)
 
     def _drop_units(self, session: Session) -> None:
-        log.warning("units dropped", session=session.name, units=len(session.mailbox))
-        session.dropped += session.mailbox.drop_all()
-        self.kept_bytes -= self._kept[session.device_id]
-        self._kept[session.device_id] = 0
+        dropped = session.mailbox.drop_all()
+        log.warning("units dropped", session=session.name, units=dropped)
+        session.dropped += dropped
+        self._account(session, session.mailbox.bytes)
+
+    def _account(self, session: Session, kept_bytes: int) -> None:
+        self.kept_bytes += kept_bytes - self._kept.get(session.device_id, 0)
+        self._kept[session.device_id] = kept_bytes
 
     def _forget(self, session: Session) -> None:
         self._away.pop(session.device_id, None)
-        self._kept.pop(session.device_id, None)
+        self.kept_bytes -= self._kept.pop(session.device_id, 0)
         del self._sessions[session.device_id]
 
     def _expire(self, now: float) -> None:

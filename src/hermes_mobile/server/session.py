@@ -147,14 +147,11 @@ class Session:
 
     def attach(self, connection: Connection, now: float) -> None:
         """Make `connection` the device's, and queue what it is owed, in the order of D13."""
+        self._take_back()
         self.connection = connection
         outbox = connection.outbox
-        for unit in list(self.mailbox):
-            if isinstance(unit, NoticeUnit):
-                self.mailbox.remove(unit)
         self.dropped += self.mailbox.drop_expired(now)
         for unit in self.mailbox:
-            unit.leave_connection()
             if unit.outstanding:
                 outbox.put_unit(unit)
         for card in self.cards.open_cards:
@@ -170,10 +167,10 @@ class Session:
         """Take note that `connection` ended, unless another one took over before."""
         if self.connection is not connection:
             return
+        self._take_back()
         self.connection = None
         self.away_since = trio.current_time()
         for unit in list(self.mailbox):
-            unit.leave_connection()
             if unit.awaited and not unit.written:
                 self.mailbox.remove(unit)
                 unit.settle()
@@ -183,14 +180,24 @@ class Session:
         self.hub.registry.settle(self)
         self._cards_changed()
 
+    def _take_back(self) -> None:
+        """Owe anew what a connection that goes has not confirmed."""
+        for unit in list(self.mailbox):
+            unit.leave_connection()
+            if isinstance(unit, NoticeUnit):
+                self.mailbox.remove(unit)  # the next connection gets one of its own
+
+    @property
+    def in_use(self) -> bool:
+        """Whether an agent works on something of the session."""
+        return bool(self.turns or self._working or self._questions)
+
     def worth_keeping(self, now: float) -> bool:
         """Whether forgetting the session, whose device is away, would lose anything."""
         return bool(
             len(self.mailbox)
             or self.dropped
-            or self.turns
-            or self._working
-            or self._questions
+            or self.in_use
             or (self.cards.remembered and now < self._memory_ends)
         )
 
@@ -335,6 +342,7 @@ class Session:
         finally:
             self.withdraw(card.id)
             open_cards.discard(card.id)
+            self.hub.registry.settle(self)
 
     def answer(self, answer: PromptAnswer) -> PromptDone | None:
         """Take the app's answer; returns what to tell it when the card was closed before (D21)."""

@@ -40,9 +40,6 @@ class Unit(ABC):
         "written",
     )
 
-    may_be_dropped = True
-    """Whether it may be given up to keep within the bounds (D32)."""
-
     def __init__(self, id: str, made_at: float, *, size: int, frame_count: int = 1) -> None:
         self.id = id
         self.made_at = made_at
@@ -66,6 +63,11 @@ class Unit(ABC):
     def complete(self) -> bool:
         """Nothing more will be added to it."""
         return True
+
+    @property
+    def may_be_dropped(self) -> bool:
+        """Whether it may be given up to keep within the bounds (D32): not while it grows."""
+        return self.complete
 
     @abstractmethod
     def frames(self, now: float) -> Iterator[bytes]:
