@@ -25,7 +25,7 @@ class Mailbox:
     def __len__(self) -> int:
         return len(self._units)
 
-    def __contains__(self, unit: Unit) -> bool:
+    def __contains__(self, unit: Unit | None) -> bool:
         return unit in self._units
 
     def __iter__(self) -> Iterator[Unit]:
@@ -52,7 +52,7 @@ class Mailbox:
             self.bytes -= unit.size
 
     def update(self, unit: StreamUnit, text: str, *, final: bool) -> None:
-        """Give a streamed unit its newer state; one of a session forgotten meanwhile is new here."""
+        """Give a streamed unit its newer state; with the first one it is added."""
         before = unit.size
         unit.update(text, final=final)
         if unit in self._units:

@@ -124,14 +124,18 @@ class Session:
                 self.connection.outbox.put(frame)
             self.connection.idle_timer.touch()
 
-    async def room(self, frames: int, size: int) -> None:
-        """Wait until that much may be said: at once, unless the link is slow (D33)."""
+    async def room(self, frames: int, size: int, growing: Unit | None = None) -> None:
+        """Wait until that much may be said: at once, unless the link is slow (D33).
+
+        A unit that is `growing` has its place in the mailbox.
+        """
         # Whoever was cancelled while it was not waiting says nothing more (D27).
         await trio.lowlevel.checkpoint_if_cancelled()
         if self.connection is None:
             await trio.lowlevel.checkpoint()
         while (connection := self.connection) is not None and not (
-            connection.outbox.has_room(frames, size) and self.mailbox.has_room(size)
+            connection.outbox.has_room(frames, size)
+            and (growing in self.mailbox or self.mailbox.has_room(size))
         ):
             await connection.outbox.room.park()
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from math import inf
 from typing import TYPE_CHECKING
 
 import trio
 
 from hermes_mobile.agents import TurnError
 from hermes_mobile.protocol import cards
-from hermes_mobile.protocol.limits import MAX_MEDIA_BYTES
+from hermes_mobile.protocol.frames import User
+from hermes_mobile.protocol.limits import MAX_MEDIA_BYTES, REPLY_PIECE_CHARS
 from hermes_mobile.protocol.slicing import cut
 from hermes_mobile.protocol.uploads import guess_mime
 from hermes_mobile.server.units import FileUnit, MessageUnit, StreamUnit, text_size
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
 
     from hermes_mobile.agents import Answer, Input, OutgoingFile, ReplyStream
-    from hermes_mobile.protocol.frames import User
     from hermes_mobile.server.hub import Hub
     from hermes_mobile.server.session import Session
     from hermes_mobile.server.units import Unit
@@ -43,11 +44,12 @@ class Conversation:
 
     @property
     def session(self) -> str:
-        return self._session.name
+        return f"mobile:{self._device_id}"
 
     @property
     def user(self) -> User:
-        return self._session.user
+        session = self._hub.registry.get(self._device_id)
+        return User() if session is None else session.user
 
     async def reply(self, text: str) -> str:
         if not text:
@@ -59,7 +61,7 @@ class Conversation:
 
     @asynccontextmanager
     async def stream(self) -> AsyncIterator[ReplyStream]:
-        stream = Stream(self, self._session)
+        stream = Stream(self)
         try:
             yield stream
         finally:
@@ -113,18 +115,33 @@ class Conversation:
         )
 
     async def _ask(self, make: Callable[[str, float], cards.Card], ttl: float | None) -> Answer:
+        if ttl is not None and not 0 < ttl < inf:
+            raise TurnError("ttl: a number of seconds above 0")
         deadline = trio.current_time() + (ttl or self._hub.settings.prompt_ttl)
         try:
             card = make(self.make_id(), deadline)
         except ValueError as error:
             raise TurnError(str(error)) from error
-        await self._session.room(1, text_size(card.text + card.command))
+        await self.room(1, text_size(card.text + card.command))
         return await self._session.ask(card, self._open_cards)
 
     async def _say(self, unit: Unit) -> None:
-        await self._session.room(unit.frame_count, unit.size)
+        await self.room(unit.frame_count, unit.size)
         self._session.say(unit)
         self.spoke()
+
+    def say_state(self, unit: StreamUnit, text: str, *, final: bool) -> None:
+        """Say what a streamed unit is now."""
+        self._session.say_newer(unit, text, final=final)
+        self.spoke()
+
+    async def room(self, frames: int, size: int, growing: Unit | None = None) -> None:
+        """Wait until that much may be said."""
+        session = self._hub.registry.get(self._device_id)
+        if session is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await session.room(frames, size, growing)
 
     def spoke(self) -> None:
         """Show that the agent speaks; outside a turn, what is said changes no state."""
@@ -149,7 +166,7 @@ class Turn(Conversation):
         """The server ended it, not the agent and not the person."""
 
     async def show_working(self) -> None:
-        await self._session.room(1, 0)
+        await self.room(1, 0)
         self._session.show(self._session.presence.show_working(trio.current_time()))
 
     def spoke(self) -> None:
@@ -164,24 +181,29 @@ class Turn(Conversation):
 class Stream:
     """A reply that grows. It never exceeds one frame: at a cut it goes on under a new id (D29)."""
 
-    def __init__(self, conversation: Conversation, session: Session) -> None:
+    def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._session = session
         self._text = ""
         self._shown = 0  # code points of the text that stand in messages which are final
         self._unit: StreamUnit | None = None
+        self._ended = False
 
     async def append(self, text: str) -> None:
         await self.update(self._text + text)
 
     async def update(self, text: str) -> None:
+        if self._ended:
+            raise TurnError("the stream has ended")
         if text == self._text:
             await trio.lowlevel.checkpoint()
             return
         self._text = text
         while True:
-            if self._unit is None or not self._unit.queued:
-                await self._session.room(1, text_size(text[self._shown :]))
+            if self._unit is not None and self._unit.queued:
+                await trio.lowlevel.checkpoint()  # what waits is replaced: no room is needed
+            else:
+                piece = text[self._shown : self._shown + REPLY_PIECE_CHARS]
+                await self._conversation.room(1, text_size(piece), self._unit)
             if not self._show_piece():
                 return
 
@@ -190,8 +212,9 @@ class Stream:
         while self._show_piece():
             pass
         if self._unit is not None:
-            self._session.say_newer(self._unit, self._text[self._shown :], final=True)
+            self._conversation.say_state(self._unit, self._text[self._shown :], final=True)
             self._unit = None
+        self._ended = True
 
     def _show_piece(self) -> bool:
         """Show what fits one frame; returns whether there is more."""
@@ -202,11 +225,7 @@ class Stream:
         final = end < len(rest)
         if self._unit is None:
             self._unit = StreamUnit(self._conversation.make_id(), trio.current_time())
-            self._unit.update(rest[:end], final=final)
-            self._session.say(self._unit)
-        else:
-            self._session.say_newer(self._unit, rest[:end], final=final)
-        self._conversation.spoke()
+        self._conversation.say_state(self._unit, rest[:end], final=final)
         if final:
             self._shown += end
             self._unit = None
