@@ -23,6 +23,10 @@ RECEIVE_BYTES: Final = 64 * 1024
 SEND_BUFFER_BYTES: Final = 256 * 1024
 """What the kernel may hold for us: small, so that bytes it took are bytes the peer's side takes (D5)."""
 
+LOOKS: Final = 4
+"""How often within the write timeout the kernel is asked whether the peer took anything; it tells
+only then. So a peer that stalls is dropped a quarter late at most."""
+
 
 class StalledPeerError(trio.BrokenResourceError):
     """The peer took nothing for the whole write timeout."""
@@ -36,7 +40,7 @@ class SocketStream(trio.abc.HalfCloseableStream):
 
     def __init__(self, sock: socket.socket, write_timeout: float) -> None:
         sock.setblocking(False)
-        self._socket = sock
+        self.socket = sock
         self._write_timeout = write_timeout
         self.bytes_in = 0
         self.bytes_out = 0
@@ -46,7 +50,7 @@ class SocketStream(trio.abc.HalfCloseableStream):
             # Waiting first spares a receive that would almost always find nothing yet.
             await self._wait(trio.lowlevel.wait_readable)
             try:
-                data = self._socket.recv(max_bytes or RECEIVE_BYTES)
+                data = self.socket.recv(max_bytes or RECEIVE_BYTES)
             except BlockingIOError:
                 continue
             except OSError as error:
@@ -61,12 +65,17 @@ class SocketStream(trio.abc.HalfCloseableStream):
         """
         rest = memoryview(data)
         rest = rest[self._send_now(rest) :]
+        if not rest:
+            return
+        taken, quiet_since = self.taken_bytes(), trio.current_time()
         while rest:
-            taken = self.taken_bytes()
-            with trio.move_on_after(self._write_timeout) as patience:
+            with trio.move_on_after(self._write_timeout / LOOKS):
                 await self._wait(trio.lowlevel.wait_writable)
                 rest = rest[self._send_now(rest) :]
-            if patience.cancelled_caught and self.taken_bytes() == taken:
+            now = trio.current_time()
+            if taken != (taken := self.taken_bytes()):
+                quiet_since = now
+            elif now >= quiet_since + self._write_timeout:
                 raise StalledPeerError
 
     async def wait_send_all_might_not_block(self) -> None:
@@ -75,7 +84,7 @@ class SocketStream(trio.abc.HalfCloseableStream):
     async def send_eof(self) -> None:
         await trio.lowlevel.checkpoint()
         try:
-            self._socket.shutdown(socket.SHUT_WR)
+            self.socket.shutdown(socket.SHUT_WR)
         except OSError as error:
             raise trio.BrokenResourceError from error
 
@@ -85,9 +94,9 @@ class SocketStream(trio.abc.HalfCloseableStream):
 
     def close(self) -> None:
         """Close at once, whoever waits."""
-        if self._socket.fileno() >= 0:
-            trio.lowlevel.notify_closing(self._socket)
-            self._socket.close()
+        if self.socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self.socket)
+            self.socket.close()
 
     async def discard(self, until: Callable[[bytes], bool] = lambda _: False) -> None:
         """Say that nothing more will be sent, and read on until the peer ends or `until` is true.
@@ -105,10 +114,10 @@ class SocketStream(trio.abc.HalfCloseableStream):
 
     def waiting_bytes(self) -> int:
         """What the kernel holds for the peer, which has not taken it yet."""
-        if self._socket.fileno() < 0:
+        if self.socket.fileno() < 0:
             return 0
         try:
-            answer = fcntl.ioctl(self._socket, termios.TIOCOUTQ, b"\0\0\0\0")
+            answer = fcntl.ioctl(self.socket, termios.TIOCOUTQ, b"\0\0\0\0")
         except OSError:
             return 0
         return int(struct.unpack("i", answer)[0])
@@ -119,17 +128,17 @@ class SocketStream(trio.abc.HalfCloseableStream):
 
     def _send_now(self, data: memoryview) -> int:
         try:
-            sent = self._socket.send(data)
+            sent = self.socket.send(data)
         except BlockingIOError:
             return 0
         except OSError as error:
-            if self._socket.fileno() < 0:
+            if self.socket.fileno() < 0:
                 raise trio.ClosedResourceError from error
             raise trio.BrokenResourceError from error
         self.bytes_out += sent
         return sent
 
     async def _wait(self, ready: Callable[[socket.socket], object]) -> None:
-        if self._socket.fileno() < 0:
+        if self.socket.fileno() < 0:
             raise trio.ClosedResourceError
-        await ready(self._socket)  # type: ignore[misc]
+        await ready(self.socket)  # type: ignore[misc]
