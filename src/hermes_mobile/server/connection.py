@@ -365,7 +365,10 @@ class Connection:
         received, taken = stream.bytes_in, stream.taken_bytes()
         if self._heartbeat.dead(now, received, taken) and self._listening:
             self.end(endings.LOST)
-        elif self._heartbeat.ping_due(now, received, taken if stream.waiting_bytes() else None):
+            return
+        # The kernel may have just run empty in the middle of a transfer: what is queued waits too.
+        waiting = stream.waiting_bytes() or self.outbox.frames
+        if self._heartbeat.ping_due(now, received, taken if waiting else None):
             self.outbox.put_ping(self._heartbeat.sent)
 
     @property

@@ -74,4 +74,5 @@ class Heartbeat:
         if now < self._judge_at:
             return False
         self._judge_at = math.inf
-        return received == self._received and self._taken in {None, taken}
+        # On a Unix socket what waits is counted with its overhead: a ping of ours makes `taken` fall.
+        return received == self._received and (self._taken is None or taken <= self._taken)
