@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,19 @@ class ServerProcess:
     def resident_bytes(self) -> int:
         pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    @property
+    def descriptors(self) -> int:
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    async def wait_logged(self, event: str, **fields: object) -> dict[str, Any]:
+        """Wait for a line of the log with `fields`, unless there is one."""
+        with trio.fail_after(PATIENCE):
+            while True:
+                for line in self.log:
+                    if line["event"] == event and fields.items() <= line.items():
+                        return line
+                await trio.sleep(0.01)
 
     def terminate(self, by: signal.Signals = signal.SIGTERM) -> None:
         self.process.send_signal(by)
@@ -165,7 +178,17 @@ class Caller:
                     await self.send(masked(PONG, payload))
                 elif first == CLOSE:
                     self.closed = (int.from_bytes(payload[:2]), payload[2:].decode())
+                    with suppress(OSError):  # the server need not wait for it
+                        await self.send(masked(CLOSE, payload[:2]))
                     return None
+
+    async def wait_received(self, part: bytes) -> None:
+        """Wait until `part` has come as far as this side's kernel, and leave it there."""
+        with trio.fail_after(PATIENCE):
+            while True:
+                if part in await self.socket.recv(1 << 16, socket.MSG_PEEK):
+                    return
+                await trio.sleep(0.01)
 
     async def receive_until(self, t: str, **fields: Any) -> list[dict[str, Any]]:
         """Frames up to and with the first of type `t` that has `fields`."""

@@ -13,6 +13,7 @@ import trio
 from census import Census
 from street import CLOSE, PATIENCE, masked
 
+pytestmark = pytest.mark.slow
 SOURCES = [f"127.0.0.{n}" for n in range(2, 10)]
 WARM_UP = 1_000
 CYCLES = 10_000
@@ -22,7 +23,6 @@ SPARE_BYTES = 3 << 20
 """What the allocator may spread out by: 314 bytes a connection, of which each takes some 30 KiB."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "device", ["phone", "phone-{}", None], ids=["one", "distinct", "generated"]
 )

@@ -21,6 +21,7 @@ from street import (
     masked,
 )
 
+pytestmark = pytest.mark.slow
 MIB = 1 << 20
 PORT_SPEAKS = b"hermes-mobile: this port speaks WebSocket, at /ws\n"
 
@@ -102,7 +103,6 @@ async def test_a_broken_upgrade_is_refused_at_once(server, request_bytes, status
         assert trio.current_time() - started < 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("received", [b"", UPGRADE[:40], UPGRADE[:-1], b"SSH-2.0-OpenSSH_9.2\r\n"])
 async def test_half_an_upgrade_is_dropped(server, received):
     """D4: what is no request after 1 s never becomes one, and bytes in between win no time."""

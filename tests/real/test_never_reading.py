@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 import trio
 
-from street import PATIENCE, PING, TEXT, masked
+from street import PING, TEXT, masked
 
 MIB = 1 << 20
 WRITE_TIMEOUT = 1
@@ -34,16 +34,6 @@ async def ask_for_a_stream(caller) -> None:
     await caller.say("stream", "/stream 10000")
 
 
-async def wait_ended(server, device: str) -> dict:
-    """The log line of the device's connection."""
-    with trio.fail_after(PATIENCE):
-        while True:
-            for line in server.log:
-                if line["event"] == "connection" and line["device"] == device:
-                    return line
-            await trio.sleep(0.01)
-
-
 async def test_a_peer_that_never_reads_costs_bounded_memory(server):
     """D32, D33: not what was asked for, neither while it is there nor when it was dropped."""
     devices = ["phone", "tablet", "watch"]
@@ -64,7 +54,7 @@ async def test_a_peer_that_never_reads_costs_bounded_memory(server):
             caller = await stack.enter_async_context(server.connect(device, receive_buffer=4096))
             await ask_for_files(caller)
         for device in devices:
-            await wait_ended(server, device)
+            await server.wait_logged("connection", device=device)
         await trio.sleep(1)  # the turns go on
         nursery.cancel_scope.cancel()
     assert most - before < len(devices) * COST
@@ -98,7 +88,7 @@ async def test_a_peer_that_never_reads_is_dropped(server):
     """D33: one write timeout after it took something for the last time, not two."""
     async with server.connect("phone", receive_buffer=4096) as caller:
         await ask_for_files(caller)
-        line = await wait_ended(server, "phone")
+        line = await server.wait_logged("connection", device="phone")
     assert line["end"] == "lost"
     assert WRITE_TIMEOUT <= line["seconds"] < 2 * WRITE_TIMEOUT
 
@@ -126,7 +116,7 @@ async def test_a_peer_that_sends_and_never_reads_is_dropped(server, flood, end):
                 while True:
                     await caller.send(flood * 100)
 
-        line = await wait_ended(server, "phone")
+        line = await server.wait_logged("connection", device="phone")
         nursery.cancel_scope.cancel()
     assert line["end"] == end
     assert line["seconds"] < 3 * WRITE_TIMEOUT
