@@ -144,6 +144,7 @@ class Connection:
         self._ending: Ending | None = None
         self._deliveries: trio.MemorySendChannel[Deliver | Ping] | None = None
         self._undelivered = 0
+        self._delivered = trio.Event()
 
     # The life
 
@@ -306,9 +307,12 @@ class Connection:
         self._reading.cancel()
 
     async def _drain(self) -> None:
-        """Let the writer finish what a Close frame is to follow."""
-        if self._writer is not None and self._ending is not None and self._ending.code is not None:
-            with trio.move_on_after(DRAIN_SECONDS):
+        """Finish the deliveries that were taken, and let the writer finish what a Close frame ends."""
+        with trio.move_on_after(DRAIN_SECONDS):
+            if self._deliveries is not None:
+                self._deliveries.close()
+                await self._delivered.wait()  # a sender need not wait for silence to mean success
+            if self._writer is not None and self._ending and self._ending.code is not None:
                 await self._writer.wait_finished()
 
     def _leave_session(self) -> None:
@@ -414,6 +418,7 @@ class Connection:
                 self.answer(Error(error.code, error.message, id=error.id))
             finally:
                 self._undelivered -= 1
+        self._delivered.set()
 
     def _receipt(self, frame_id: str) -> Callable[[str], None]:
         """What to do when the device, whose id is the argument, confirmed the delivery (D38)."""

@@ -47,9 +47,11 @@ class Mailbox:
         self.bytes += unit.size
 
     def remove(self, unit: Unit) -> None:
+        """Owe `unit` no more; whoever waits for it learns what became of it."""
         if unit in self._units:
             del self._units[unit]
             self.bytes -= unit.size
+            unit.settle()
 
     def update(self, unit: StreamUnit, text: str, *, final: bool) -> None:
         """Give a streamed unit its newer state; with the first one it is added."""

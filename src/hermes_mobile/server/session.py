@@ -177,7 +177,6 @@ class Session:
         for unit in list(self.mailbox):
             if unit.awaited and not unit.written:
                 self.mailbox.remove(unit)
-                unit.settle()
         if self.generated:
             self.mailbox.drop_all()
         self.dropped += self.mailbox.drop_beyond_bounds()
