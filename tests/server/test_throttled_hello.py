@@ -259,7 +259,10 @@ async def test_a_refused_peer_is_told_why(autojump_clock: MockClock) -> None:
     async with open_house(max_pending_per_address=1) as house:
         await fail(house, 10)
         refused = house.plug(ADDRESS)
-        await refused.stream.send_all(b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\n\r\n")
+        await refused.stream.send_all(
+            b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            b"Host: test\r\nConnection: Upgrade\r\nSec-WebSocket-Key: a key\r\n\r\n"
+        )
         answer = b"".join([data async for data in refused.stream])
         house.plug(NEIGHBOUR)
         await trio.testing.wait_all_tasks_blocked()

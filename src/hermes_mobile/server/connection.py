@@ -93,8 +93,6 @@ async def serve_connection(hub: Hub, stream: SocketStream, address: str) -> None
     try:
         async with stream:
             await connection.serve()
-    except (trio.BrokenResourceError, trio.ClosedResourceError):
-        record.end = "lost"
     except Exception as error:  # noqa: BLE001 - the boundary: no fault leaves its connection
         record.end = "fault"
         log.error("connection fault", device=record.device, **where(error))
@@ -181,10 +179,7 @@ class Connection:
                 if received is None:
                     return None
                 request, self._peer = received
-                # A request that the library refuses is answered by it, but it never returns then.
-                self._wire = Wire(
-                    self._stream, self._scanner, request, on_leave=self._opening.cancel
-                )
+                self._wire = Wire(self._stream, self._scanner, request)
                 proposal = await wrap_server_stream(
                     library,
                     self._wire,
@@ -192,7 +187,7 @@ class Connection:
                     receive_buffer_size=RECEIVE_BYTES,
                 )
                 return await proposal.accept()
-            except ConnectionClosed:
+            except (ConnectionClosed, trio.BrokenResourceError):
                 self._ending = endings.LOST
             except RefusedError as refusal:
                 self._ending = Ending(f"http {refusal.status.value}")

@@ -1,11 +1,13 @@
 """The HTTP request that opens a WebSocket, as far as it decides who may go on (D1, D4, D26, D37).
 
-trio-websocket validates the upgrade itself; here the head is only looked at, because a refusal should
-say in words what this port is, and must not wait for a task of the library.
+The request is validated here and the library gets one of ours in its place: a refusal should say in
+words what this port is and end at once, and a hostile head must not be the library's to stumble over.
 """
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -21,23 +23,53 @@ if TYPE_CHECKING:
     from hermes_mobile.server.throttle import PendingHellos
 
 MAX_REQUEST_BYTES: Final = 16 * 1024
+CONTROL_CHARACTER: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+END_OF_HEAD: Final = b"\r\n\r\n"
 DISCARD_SECONDS: Final = 1.0
 """How long a refused peer is listened to, so that it can read the refusal."""
 
 
 @frozen
 class UpgradeRequest:
-    """`headers` by lower-case name, each with all its values; `path` without its query."""
+    """`headers` by lower-case name, each with all its values; `path` without its query.
 
+    `rest` is what the peer sent behind its request.
+    """
+
+    method: bytes
     path: str = field(repr=False)
     headers: dict[bytes, list[bytes]] = field(repr=False)
-    head: bytes = field(repr=False)
     rest: bytes = field(repr=False)
 
     @property
     def wants_websocket(self) -> bool:
-        upgrades = b",".join(self.headers.get(b"upgrade", []))
-        return b"websocket" in upgrades.lower()
+        """Whether it asks for the protocol that is spoken here."""
+        return self._lists(b"upgrade", b"websocket") and self._lists(
+            b"sec-websocket-version", b"13"
+        )
+
+    @property
+    def well_formed(self) -> bool:
+        """Whether it asks as RFC 6455 demands."""
+        return (
+            self.method == b"GET"
+            and b"host" in self.headers
+            and self._lists(b"connection", b"upgrade")
+            and len(self.headers.get(b"sec-websocket-key", [])) == 1
+        )
+
+    @property
+    def head(self) -> bytes:
+        """The same request in the server's own words: nothing is the peer's but the key."""
+        return (
+            b"GET / HTTP/1.1\r\nHost: device\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n"
+            % self.headers[b"sec-websocket-key"][0]
+        )
+
+    def _lists(self, name: bytes, token: bytes) -> bool:
+        values = b",".join(self.headers.get(name, []))
+        return token in (value.strip().lower() for value in values.split(b","))
 
 
 class RefusedError(Exception):
@@ -88,6 +120,8 @@ async def receive_upgrade(
         raise RefusedError(HTTPStatus.NOT_FOUND)
     if not request.wants_websocket:
         raise RefusedError(HTTPStatus.UPGRADE_REQUIRED)
+    if not request.well_formed:
+        raise RefusedError(HTTPStatus.BAD_REQUEST)
     if hub.throttle.refuse_upgrade(forwarded.client, trio.current_time()):
         raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS)
     return request, forwarded
@@ -95,7 +129,7 @@ async def receive_upgrade(
 
 async def refuse(stream: SocketStream, status: HTTPStatus, path: str) -> None:
     """Answer in HTTP and let the peer read it; `path` is where the WebSocket is."""
-    with trio.move_on_after(DISCARD_SECONDS):
+    with trio.move_on_after(DISCARD_SECONDS), suppress(trio.BrokenResourceError):
         await stream.send_all(refusal(status, path))
         await stream.discard()
 
@@ -106,26 +140,28 @@ async def read_request(stream: SocketStream) -> UpgradeRequest | None:
     *Limits*: 16 KiB. *Errors*: RefusedError for what is no HTTP, TLS for instance.
     """
     received = b""
-    while (end := received.find(b"\r\n\r\n")) < 0:
-        if len(received) > MAX_REQUEST_BYTES:
-            raise RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+    while (end := received.find(END_OF_HEAD)) < 0 and len(received) < MAX_REQUEST_BYTES:
         data = await stream.receive_some()
         if not data:
             return None
         received += data
         if not received[:1].isalpha():
             raise RefusedError(HTTPStatus.BAD_REQUEST)
-    head, rest = received[: end + 4], received[end + 4 :]
+    head, rest = received[: end + len(END_OF_HEAD)], received[end + len(END_OF_HEAD) :]
+    if end < 0 or len(head) > MAX_REQUEST_BYTES:
+        raise RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
     request_line, *lines = head[:end].split(b"\r\n")
     words = request_line.split(b" ")
     if len(words) != 3 or not words[2].startswith(b"HTTP/1."):  # noqa: PLR2004 - method, target, version
+        raise RefusedError(HTTPStatus.BAD_REQUEST)
+    if any(CONTROL_CHARACTER.search(line) for line in lines):
         raise RefusedError(HTTPStatus.BAD_REQUEST)
     headers: dict[bytes, list[bytes]] = {}
     for line in lines:
         name, _, value = line.partition(b":")
         headers.setdefault(name.strip().lower(), []).append(value.strip())
     path = words[1].partition(b"?")[0].decode("latin-1")
-    return UpgradeRequest(path=path, headers=headers, head=head, rest=rest)
+    return UpgradeRequest(words[0], path, headers, rest)
 
 
 def refusal(status: HTTPStatus, path: str) -> bytes:
@@ -142,5 +178,5 @@ def refusal(status: HTTPStatus, path: str) -> bytes:
         f"Content-Length: {len(body)}",
     ]
     if status is HTTPStatus.UPGRADE_REQUIRED:
-        lines.insert(1, "Upgrade: websocket")
+        lines[1:1] = ["Upgrade: websocket", "Sec-WebSocket-Version: 13"]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

@@ -16,8 +16,6 @@ from hermes_mobile.protocol.codec import encode
 from hermes_mobile.server.scanner import Opcode, server_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hermes_mobile.server.ending import Ending
     from hermes_mobile.server.scanner import FrameScanner
     from hermes_mobile.server.stream import SocketStream
@@ -28,24 +26,18 @@ CLOSE_TIMEOUT: Final = 2.0
 
 
 class Wire(trio.abc.Stream):
-    """`request` was read already; the library gets its head first, then what came behind it.
-
-    `on_leave` is called when the library closes its stream: the peer closed, or broke the rules.
-    """
+    """`request` was read already; the library gets its head first, then what came behind it."""
 
     def __init__(
         self,
         stream: SocketStream,
         scanner: FrameScanner,
         request: UpgradeRequest,
-        *,
-        on_leave: Callable[[], None],
     ) -> None:
         self._stream = stream
         self._scanner = scanner
         self._head = request.head
         self._rest = request.rest
-        self._on_leave = on_leave
         self._lock = trio.Lock()
         self._left = False
         self._torn = False  # a frame was begun and not finished: nothing can follow it
@@ -97,7 +89,6 @@ class Wire(trio.abc.Stream):
     async def aclose(self) -> None:
         """Let the library leave; the socket stays open for `close`."""
         self._left = True
-        self._on_leave()
         await trio.lowlevel.checkpoint()
 
     async def close(self, ending: Ending) -> None:
