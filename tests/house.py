@@ -50,6 +50,16 @@ def audio(id: str, data: str, **fields: Any) -> dict[str, Any]:
     return {"t": "audio", "id": id, "format": "ogg", "data": data, **fields}
 
 
+def delivery(id: str, target: str | None = "mobile:phone", **fields: Any) -> dict[str, Any]:
+    """A `deliver` frame; with a text unless `fields` says otherwise."""
+    return {"t": "deliver", "id": id, "target": target, "text": f"text of {id}", **fields}
+
+
+def attachment(data: bytes, **fields: Any) -> dict[str, Any]:
+    """The `media` of a `deliver` frame."""
+    return {"kind": "document", "data": base64.b64encode(data).decode(), **fields}
+
+
 class Peer:
     """An app on one end of a socket; frames are dictionaries."""
 
