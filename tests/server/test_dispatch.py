@@ -150,3 +150,35 @@ async def test_ack_is_taken_and_ignored(autojump_clock: MockClock) -> None:
         peer = await house.connect()
         await peer.send({"t": "ack", "id": "never heard of"})
         assert await peer.drain() == []
+
+
+async def test_an_app_may_speak_while_a_long_reply_is_on_its_way(autojump_clock: MockClock) -> None:
+    """D32, D33: 286 pieces fill the queue, which is not the app's doing: it is answered in its turn."""
+    async with open_house() as house:
+        house.send_buffer = 4096
+        peer = await house.connect(receipts=True)
+        await peer.say("m1", "/long 1000000")
+        await peer.expect("typing")
+        await peer.send({"t": "ping", "ts": 1})
+        await peer.say("m2", "meanwhile")
+        frames = await peer.receive_until("accepted", id="m2")
+    assert [each for each in frames if each["t"] != "message"][-2:] == [
+        {"t": "pong", "ts": 1},
+        {"t": "accepted", "id": "m2"},
+    ]
+    assert sum(len(each["text"]) for each in frames if each["t"] == "message") == 1_000_000
+
+
+async def test_an_app_that_only_speaks_is_cut_off(autojump_clock: MockClock) -> None:
+    """D33: once 256 of its answers wait to be read, the connection ends with 1013."""
+    async with open_house() as house:
+        house.send_buffer = 4096
+        peer = await house.connect()
+        connection = house.hub.registry.get("phone").connection
+        while connection._ending is None:
+            await peer.send({"t": "ping", "ts": "x" * 1000})
+            await trio.testing.wait_all_tasks_blocked()
+        answers = await peer.receive_for(1.0)
+    assert peer.closed == (1013, "outbox full")
+    assert {each["t"] for each in answers} == {"pong"}
+    assert len(answers) < 256

@@ -29,6 +29,7 @@ class Entry:
     content: Unit | bytes
     frames: int
     size: int
+    answer: bool = False
 
 
 class Outbox:
@@ -48,6 +49,8 @@ class Outbox:
         self._send, self._receive = trio.open_memory_channel[Entry](max_frames + reserve)
         self.frames = 0
         self.bytes = 0
+        self._answers = 0
+        self._answer_bytes = 0
         self.room = trio.lowlevel.ParkingLot()
         """Where those wait who can; unparked whenever something was written."""
 
@@ -68,12 +71,16 @@ class Outbox:
         self._put_frame(server_frame(Opcode.TEXT, encode(frame)))
 
     def put_answer(self, frame: ServerFrame) -> None:
-        """Queue the answer to a frame of the peer, if there is room for it."""
+        """Queue the answer to a frame of the peer, if other answers leave room for it.
+
+        Only answers count: an app that speaks while a long reply is on its way to it does no wrong.
+        """
         framed = server_frame(Opcode.TEXT, encode(frame))
-        if self.has_room(1, len(framed)):
-            self._put_frame(framed)
-        else:
+        size = self._answer_bytes + len(framed)
+        if self._answers and (self._answers >= self._max_frames or size > self._max_bytes):
             self._on_overflow()
+        else:
+            self._put(Entry(framed, 1, len(framed), answer=True))
 
     def put_ping(self, number: int) -> None:
         self._put_frame(server_frame(Opcode.PING, b"%d" % number))
@@ -91,6 +98,9 @@ class Outbox:
             return
         self.frames += entry.frames
         self.bytes += entry.size
+        if entry.answer:
+            self._answers += 1
+            self._answer_bytes += entry.size
 
     async def take(self) -> list[Entry]:
         """Wait for something to write; returns all that is queued, and nothing once closed."""
@@ -107,6 +117,9 @@ class Outbox:
         """Give back the room of an entry that was written."""
         self.frames -= entry.frames
         self.bytes -= entry.size
+        if entry.answer:
+            self._answers -= 1
+            self._answer_bytes -= entry.size
         self.room.unpark_all()
 
     def close(self, *, flush: bool = True) -> None:
