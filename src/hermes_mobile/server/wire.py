@@ -96,7 +96,8 @@ class Wire(trio.abc.Stream):
 
         Call it when no other task uses the wire any more. *Limits*: CLOSE_TIMEOUT seconds.
         """
-        if ending.code is not None and not self._torn:
+        answered = self._left and self._scanner.close_seen  # the peer's Close, by the library
+        if ending.code is not None and not self._torn and not answered:
             last = b""
             if ending.error is not None:
                 last = server_frame(Opcode.TEXT, encode(ending.error))

@@ -1,0 +1,309 @@
+"""The seam under the library: what it may read, who may write, and how a connection ends in words."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from hermes_mobile.protocol.errors import CloseCode, ErrorCode, too_big
+from hermes_mobile.server import ending as endings
+from hermes_mobile.server.scanner import FrameScanner, Opcode, server_frame
+from hermes_mobile.server.stream import SocketStream
+from hermes_mobile.server.upgrade import UpgradeRequest
+from hermes_mobile.server.wire import CLOSE_TIMEOUT, Wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from trio.testing import MockClock
+
+MIB = 1 << 20
+KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
+MASK = bytes(4)
+
+
+def client_frame(opcode: Opcode, payload: bytes = b"") -> bytes:
+    assert len(payload) < 126
+    return bytes((0x80 | opcode, 0x80 | len(payload))) + MASK + payload
+
+
+HELLO = client_frame(Opcode.TEXT, b"hello")
+BAD = client_frame(Opcode.TEXT, b"bad").replace(b"\x81", b"\xc1", 1)
+CLOSE = client_frame(Opcode.CLOSE, b"\x03\xe8")
+
+
+class Desk:
+    """A wire on a socket, and the plain socket of its peer."""
+
+    def __init__(self, ours: socket.socket, theirs: socket.socket, rest: bytes) -> None:
+        theirs.setblocking(False)
+        self.peer = theirs
+        self.stream = SocketStream(ours, 30.0)
+        self.scanner = FrameScanner(1000, 1000, lambda _: None)
+        request = UpgradeRequest(b"GET", "/ws", {b"sec-websocket-key": [KEY]}, rest)
+        self.wire = Wire(self.stream, self.scanner, request)
+
+    def taken(self) -> bytes:
+        """What the peer has got since the last time."""
+        data = bytearray()
+        try:
+            while piece := self.peer.recv(65536):
+                data += piece
+        except BlockingIOError:
+            pass
+        return bytes(data)
+
+
+@contextmanager
+def new_desk(rest: bytes = b"") -> Iterator[Desk]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield Desk(ours, theirs, rest)
+
+
+@asynccontextmanager
+async def upgraded_desk() -> AsyncIterator[Desk]:
+    """A desk whose library has read its request."""
+    with new_desk() as desk:
+        await desk.wire.receive_some()
+        yield desk
+
+
+# Reading
+
+
+async def test_the_library_reads_our_request_then_what_came_behind_the_peer_s() -> None:
+    """D1: nothing of the peer's head reaches the library but its key; nothing behind it is lost."""
+    with new_desk(rest=HELLO) as desk:
+        head = await desk.wire.receive_some()
+        assert head.startswith(b"GET / HTTP/1.1\r\n")
+        assert b"Sec-WebSocket-Key: %s\r\n" % KEY in head
+        assert await desk.wire.receive_some() == HELLO
+        desk.peer.send(HELLO)
+        assert await desk.wire.receive_some() == HELLO
+        desk.peer.close()
+        assert await desk.wire.receive_some() == b""
+
+
+async def test_after_a_violation_the_library_reads_the_end() -> None:
+    """D3: it gets what was in order before, then the end of the stream, whatever still comes."""
+    async with upgraded_desk() as desk:
+        desk.peer.send(HELLO + BAD + HELLO)
+        assert await desk.wire.receive_some() == HELLO
+        assert await desk.wire.receive_some() == b""
+        desk.peer.send(HELLO)
+        assert await desk.wire.receive_some() == b""
+        assert desk.scanner.violation is CloseCode.PROTOCOL_ERROR
+
+
+async def test_what_follows_a_close_frame_does_not_reach_the_library() -> None:
+    """A ping behind a Close would crash the library's task (perf-facts, Behaviours 1)."""
+    async with upgraded_desk() as desk:
+        desk.peer.send(CLOSE + client_frame(Opcode.PING))
+        assert await desk.wire.receive_some() == CLOSE
+        assert await desk.wire.receive_some() == b""
+
+
+async def test_a_crowd_of_small_frames_is_handed_over_in_turns() -> None:
+    """D3: other tasks run between them, and not one is lost."""
+    async with upgraded_desk() as desk:
+        crowd = client_frame(Opcode.PING) * 2000
+        desk.peer.send(crowd)
+        received = b""
+        while len(received) < len(crowd):
+            piece = await desk.wire.receive_some()
+            assert len(piece) <= len(crowd) / 2
+            received += piece
+        assert received == crowd
+
+
+async def test_it_listens_only_while_it_waits_for_the_peer() -> None:
+    """D5: the peer's silence counts while the library waits for its bytes, not otherwise."""
+    async with upgraded_desk() as desk:
+        assert not desk.wire.listening
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.wire.receive_some)
+            await wait_all_tasks_blocked()
+            assert desk.wire.listening
+            desk.peer.send(HELLO)
+        assert not desk.wire.listening
+
+
+async def test_a_library_that_left_reads_and_writes_nothing() -> None:
+    """Its `aclose` leaves the socket open: the last words are still to come."""
+    async with upgraded_desk() as desk:
+        await desk.wire.aclose()
+        with pytest.raises(trio.ClosedResourceError):
+            await desk.wire.receive_some()
+        with pytest.raises(trio.ClosedResourceError):
+            await desk.wire.send_all(b"x")
+        await desk.stream.send_all(b"still open")
+        assert desk.taken() == b"still open"
+
+
+# Writing
+
+
+async def test_two_writers_take_turns() -> None:
+    """Whole frames only: the library's pong waits for a gathered write, and goes out behind it."""
+    async with upgraded_desk() as desk:
+        long, pong = b"x" * MIB, b"pong"
+        received = b""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.wire.send_all, long)
+            await wait_all_tasks_blocked()
+            nursery.start_soon(desk.wire.send_all, pong)
+            while len(received) < len(long + pong):
+                await wait_all_tasks_blocked()
+                received += desk.taken()
+        assert received == long + pong
+
+
+async def test_a_frame_that_was_cut_is_followed_by_nothing(autojump_clock: MockClock) -> None:
+    """A cancelled write leaves half a frame: no later frame, and no Close, would be understood."""
+    async with upgraded_desk() as desk:
+        with trio.move_on_after(1):
+            await desk.wire.send_all(b"x" * MIB)
+        with pytest.raises(trio.ClosedResourceError):
+            await desk.wire.send_all(b"more")
+        await desk.wire.close(endings.SHUTDOWN)
+        assert set(desk.taken()) == set(b"x")
+        assert trio.current_time() == 1.0
+
+
+async def test_a_writer_cancelled_in_the_queue_harms_nothing(autojump_clock: MockClock) -> None:
+    """Waiting for one's turn is not writing: the wire stays whole."""
+    async with upgraded_desk() as desk:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.wire.send_all, b"x" * MIB)
+            await wait_all_tasks_blocked()
+            with trio.move_on_after(1):
+                await desk.wire.send_all(b"never")
+            while nursery.child_tasks:
+                desk.taken()
+                await wait_all_tasks_blocked()
+        desk.taken()
+        await desk.wire.send_all(b"next")
+        assert desk.taken() == b"next"
+
+
+async def test_room_on_the_wire_is_room_in_the_kernel() -> None:
+    """The port of a Trio stream, whole."""
+    async with upgraded_desk() as desk:
+        await desk.wire.wait_send_all_might_not_block()
+
+
+# The end
+
+
+async def close(desk: Desk, ending: endings.Ending) -> bytes:
+    """Close the wire; return what the peer got."""
+    await desk.wire.close(ending)
+    return desk.taken()
+
+
+async def test_the_last_words_come_before_the_close_frame(autojump_clock: MockClock) -> None:
+    """A fatal error: its frame, then 1008 with its code as the reason, then the end at once."""
+    refusal = endings.refused(too_big("frame: at most 10 bytes", fatal=True))
+    async with upgraded_desk() as desk:
+        desk.peer.send(CLOSE)
+        error = b'{"t":"error","code":"too_big","message":"frame: at most 10 bytes","fatal":true}'
+        assert await close(desk, refusal) == server_frame(Opcode.TEXT, error) + server_frame(
+            Opcode.CLOSE, b"\x03\xf0too_big"
+        )
+        assert trio.current_time() == 0
+        assert refusal.why == ErrorCode.TOO_BIG
+
+
+async def test_an_end_without_a_code_says_nothing(autojump_clock: MockClock) -> None:
+    """A peer that is lost, or said goodbye itself, is not talked to nor waited for."""
+    for ending in (endings.LOST, endings.PEER_LEFT, endings.NO_UPGRADE):
+        async with upgraded_desk() as desk:
+            assert await close(desk, ending) == b""
+    assert trio.current_time() == 0
+
+
+async def test_the_peer_has_two_seconds_for_its_close(autojump_clock: MockClock) -> None:
+    """Not one byte of it moves that deadline."""
+    async with upgraded_desk() as desk:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.wire.close, endings.SHUTDOWN)
+            for _ in range(19):
+                await trio.sleep(CLOSE_TIMEOUT / 20)
+                desk.peer.send(HELLO)
+            assert nursery.child_tasks
+        assert trio.current_time() == CLOSE_TIMEOUT
+        assert desk.taken() == server_frame(Opcode.CLOSE, b"\x03\xe9shutdown")
+
+
+async def test_the_peer_s_close_is_known_whatever_lies_before_it(autojump_clock: MockClock) -> None:
+    """Frames that were on their way are passed over, in any pieces, half a frame at the start too."""
+    async with upgraded_desk() as desk:
+        desk.peer.send(HELLO[:3])
+        assert await desk.wire.receive_some() == HELLO[:3]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.wire.close, endings.REPLACED)
+            for byte in HELLO[3:] + client_frame(Opcode.PING) * 300 + CLOSE:
+                await wait_all_tasks_blocked()
+                assert nursery.child_tasks
+                desk.peer.send(bytes([byte]))
+        assert trio.current_time() == 0
+
+
+async def test_a_close_in_bytes_that_were_read_already_counts(autojump_clock: MockClock) -> None:
+    """What the scanner still held back is looked at before more is waited for."""
+    async with upgraded_desk() as desk:
+        crowd = client_frame(Opcode.PING) * 300
+        desk.peer.send(crowd + CLOSE)
+        assert len(await desk.wire.receive_some()) < len(crowd)
+        desk.peer.send(HELLO)
+        await desk.wire.close(endings.REPLACED)
+        assert trio.current_time() == 0
+
+
+@pytest.mark.parametrize("last", [b"", BAD, BAD + CLOSE])
+async def test_the_end_of_the_peer_ends_the_wait(autojump_clock: MockClock, last: bytes) -> None:
+    """Whatever it still says, a peer that is gone is not waited for."""
+    async with upgraded_desk() as desk:
+        desk.peer.send(last)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.wire.close, endings.BAD_FRAMING)
+            await wait_all_tasks_blocked()
+            desk.peer.close()
+        assert trio.current_time() == 0
+
+
+async def test_a_peer_that_takes_nothing_is_left_after_two_seconds(
+    autojump_clock: MockClock,
+) -> None:
+    """D33: last words that find no room do not hold the task for the whole write timeout."""
+    async with upgraded_desk() as desk:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await desk.stream.send_all(bytes(MIB))
+        await desk.wire.close(endings.SHUTDOWN)
+        assert trio.current_time() == CLOSE_TIMEOUT
+
+
+async def test_a_peer_that_is_gone_hears_nothing(autojump_clock: MockClock) -> None:
+    """Last words to a closed socket are no error."""
+    async with upgraded_desk() as desk:
+        desk.peer.close()
+        await desk.wire.close(endings.SHUTDOWN)
+        assert trio.current_time() == 0
+
+
+async def test_a_close_that_was_answered_is_the_end(autojump_clock: MockClock) -> None:
+    """RFC 6455: after the library's answer to the peer's Close, nothing may follow."""
+    async with upgraded_desk() as desk:
+        desk.peer.send(CLOSE)
+        await desk.wire.receive_some()
+        await desk.wire.send_all(b"the library's answer")
+        await desk.wire.aclose()
+        assert await close(desk, endings.SHUTDOWN) == b"the library's answer"
+        assert trio.current_time() == 0
