@@ -61,6 +61,21 @@ async def test_a_repeat_after_a_reconnection_is_one(autojump_clock: MockClock) -
     assert agent.ids == ["m1", "m2", "m3"]
 
 
+async def test_a_repeat_is_one_when_the_device_was_forgotten(autojump_clock: MockClock) -> None:
+    """D19: ids are remembered longer than a session that is away and owed nothing."""
+    async with open_house(agent := Recorder()) as house:
+        peer = await house.connect()
+        await peer.say("m1", "hi")
+        await peer.receive_for(5.0)
+        await peer.vanish()
+        await trio.testing.wait_all_tasks_blocked()
+        assert list(house.hub.registry) == []
+        peer = await house.connect()
+        await peer.say("m1", "hi")
+        assert await peer.receive_for(5.0) == []
+    assert agent.ids == ["m1"]
+
+
 async def test_a_file_is_a_repeat_as_a_whole(autojump_clock: MockClock) -> None:
     """D19: chunks of a file that was accepted are ignored; an unfinished one may start anew."""
     async with open_house(agent := Recorder()) as house:
