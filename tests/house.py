@@ -60,6 +60,30 @@ def attachment(data: bytes, **fields: Any) -> dict[str, Any]:
     return {"kind": "document", "data": base64.b64encode(data).decode(), **fields}
 
 
+def client_frame(
+    opcode: int,
+    payload: bytes = b"",
+    *,
+    final: bool = True,
+    reserved: int = 0,
+    masked: bool = True,
+    mask: bytes = b"\x01\x02\x03\x04",
+    length: int | None = None,
+    length_bytes: int | None = None,
+) -> bytes:
+    """A frame as a client sends it, or should not: `length` may lie, `length_bytes` may waste."""
+    if length is None:
+        length = len(payload)
+    if length_bytes is None:
+        length_bytes = 0 if length < 126 else 2 if length < 1 << 16 else 8
+    short = {0: length, 2: 126, 8: 127}[length_bytes]
+    head = bytes((final << 7 | reserved << 4 | opcode, masked << 7 | short))
+    head += length.to_bytes(length_bytes) if length_bytes else b""
+    if not masked:
+        return head + payload
+    return head + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload))
+
+
 class Peer:
     """An app on one end of a socket; frames are dictionaries."""
 

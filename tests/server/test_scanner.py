@@ -12,6 +12,7 @@ from wsproto.frame_protocol import FrameProtocol, ParseFailed
 from hermes_mobile.protocol.errors import CloseCode
 from hermes_mobile.server.scanner import FrameScanner, Opcode, frame_header, server_frame
 from hermes_mobile.server.stream import RECEIVE_BYTES
+from house import client_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,30 +20,6 @@ if TYPE_CHECKING:
 LIMIT = 1000
 FIRST_LIMIT = 100
 MAX_HEADER_BYTES = 14
-
-
-def client_frame(
-    opcode: int,
-    payload: bytes = b"",
-    *,
-    final: bool = True,
-    reserved: int = 0,
-    masked: bool = True,
-    mask: bytes = b"\x01\x02\x03\x04",
-    length: int | None = None,
-    length_bytes: int | None = None,
-) -> bytes:
-    """A frame as a client sends it, or should not: `length` may lie, `length_bytes` may waste."""
-    if length is None:
-        length = len(payload)
-    if length_bytes is None:
-        length_bytes = 0 if length < 126 else 2 if length < 1 << 16 else 8
-    short = {0: length, 2: 126, 8: 127}[length_bytes]
-    head = bytes((final << 7 | reserved << 4 | opcode, masked << 7 | short))
-    head += length.to_bytes(length_bytes) if length_bytes else b""
-    if not masked:
-        return head + payload
-    return head + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload))
 
 
 class Scan:

@@ -16,6 +16,7 @@ from hermes_mobile.server.scanner import FrameScanner, Opcode, server_frame
 from hermes_mobile.server.stream import SocketStream
 from hermes_mobile.server.upgrade import UpgradeRequest
 from hermes_mobile.server.wire import CLOSE_TIMEOUT, Wire
+from house import client_frame
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -24,16 +25,9 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
-MASK = bytes(4)
-
-
-def client_frame(opcode: Opcode, payload: bytes = b"") -> bytes:
-    assert len(payload) < 126
-    return bytes((0x80 | opcode, 0x80 | len(payload))) + MASK + payload
-
 
 HELLO = client_frame(Opcode.TEXT, b"hello")
-BAD = client_frame(Opcode.TEXT, b"bad").replace(b"\x81", b"\xc1", 1)
+BAD = client_frame(Opcode.TEXT, b"bad", reserved=4)
 CLOSE = client_frame(Opcode.CLOSE, b"\x03\xe8")
 
 
