@@ -1,16 +1,21 @@
 // Builds what the Python package serves. `--check` compares instead of writing: CI proves with it
 // that the committed files are what these sources make.
 
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const output = join(here, '../hermes_mobile/http/static');
 
-const PAGES = ['index.html', 'console.css', 'icon.svg', 'avatar/index.html', 'avatar/avatar.css'];
-const SCRIPTS = { 'console.js': 'src/main.ts', 'avatar/avatar.js': 'src/avatar/avatar.ts' };
+const PAGES = ['index.html', 'icon.svg', 'avatar/index.html'];
+const BUNDLES = {
+  'console.js': 'src/main.ts',
+  'console.css': 'pages/console.css',
+  'avatar/avatar.js': 'src/avatar/avatar.ts',
+  'avatar/avatar.css': 'pages/avatar/avatar.css',
+};
 
 /** Everything served, by its path below the output folder. */
 async function made() {
@@ -18,7 +23,7 @@ async function made() {
   for (const page of PAGES) {
     files.set(page, await readFile(join(here, 'pages', page)));
   }
-  for (const [name, entry] of Object.entries(SCRIPTS)) {
+  for (const [name, entry] of Object.entries(BUNDLES)) {
     const { outputFiles } = await build({
       absWorkingDir: here,
       entryPoints: [entry],
@@ -44,9 +49,13 @@ async function write(files) {
   }
 }
 
-/** The names of the files that are not as built. */
+/** The names of the files that are not as built: changed, missing, or not built at all. */
 async function differing(files) {
-  const names = [];
+  const found = await readdir(output, { recursive: true, withFileTypes: true }).catch(() => []);
+  const names = found
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(output, join(entry.parentPath, entry.name)))
+    .filter((name) => !files.has(name));
   for (const [name, contents] of files) {
     const committed = await readFile(join(output, name)).catch(() => null);
     if (committed === null || !committed.equals(contents)) names.push(name);

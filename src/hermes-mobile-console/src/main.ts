@@ -31,6 +31,7 @@ const log = new LogView(
     entries: find('entries', HTMLElement),
     empty: find('empty', HTMLElement),
     newest: find('newest', HTMLButtonElement),
+    newestText: find('newest-text', HTMLElement),
   },
   {
     answer: (card, optionId, text) => session?.answer(card, optionId, text),

@@ -17,6 +17,7 @@ export class CardView implements EntryView {
   readonly #actions: LogActions;
   readonly #buttons = element('div', { class: 'options' });
   readonly #other: OtherAnswer | null;
+  readonly #unread = element('p', { class: 'hint' }, 'Read the command first: it is further up.');
   readonly #time = element('p', { class: 'time', role: 'timer', 'data-testid': 'time-left' });
   readonly #outcome = element('p', { class: 'outcome', 'data-testid': 'outcome' });
   readonly #arming: Arming;
@@ -35,7 +36,14 @@ export class CardView implements EntryView {
       'data-testid': 'card',
       'data-kind': prompt.kind,
     });
-    this.root.append(title, ...this.#details(), this.#time, this.#buttons, this.#outcome);
+    this.root.append(
+      title,
+      ...this.#details(),
+      this.#time,
+      this.#unread,
+      this.#buttons,
+      this.#outcome,
+    );
 
     const wordsOnly = prompt.kind === 'clarify' && prompt.options.length === 0;
     const hasOther = wordsOnly || prompt.options.some((option) => option.id === OTHER);
@@ -44,7 +52,8 @@ export class CardView implements EntryView {
       : null;
     if (this.#other !== null) this.#outcome.before(this.#other.root);
     this.#addButtons();
-    this.#arming = new Arming(this.#buttons, () => this.update());
+    const command = this.root.querySelector('.command');
+    this.#arming = new Arming(command, this.#buttons.children, () => this.update());
     this.#ticking = setInterval(() => this.#tick(), 1000);
     this.update();
   }
@@ -60,13 +69,14 @@ export class CardView implements EntryView {
     const usable = this.open && this.#actions.connected();
     for (const button of this.#buttons.querySelectorAll('button')) {
       // Not `disabled`: a keyboard must be able to stay on it, and a screen reader to find it.
-      button.setAttribute('aria-disabled', String(!(usable && this.#arming.armed)));
+      button.setAttribute('aria-disabled', String(!(usable && this.#arming.armed(button))));
     }
     this.#other?.allow(usable);
     const asked = answer.state === 'open';
     this.#buttons.hidden = !asked;
     if (this.#other !== null && !asked) this.#other.root.hidden = true;
     this.#time.hidden = !asked;
+    this.#unread.hidden = !asked || this.#arming.commandSeen;
     this.#time.textContent = this.#timeInWords();
     this.#outcome.textContent = this.#outcomeInWords();
     // What had the focus goes: then the card has it, not the top of the page.

@@ -12,6 +12,7 @@ export interface LogElements {
   readonly entries: HTMLElement;
   readonly empty: HTMLElement;
   readonly newest: HTMLButtonElement;
+  readonly newestText: HTMLElement;
 }
 
 export class LogView implements Audience {
@@ -39,7 +40,8 @@ export class LogView implements Audience {
     this.#page.entries.append(view.root);
     this.#page.empty.hidden = true;
     const ours = entry.kind === 'said' || entry.kind === 'shared';
-    if (ours || (entry.kind === 'card' && this.#following)) this.follow();
+    if (entry.kind === 'card' && this.#following) this.#showFromTop(view.root);
+    else if (ours) this.follow();
   }
 
   changed(entry: Entry): void {
@@ -69,6 +71,14 @@ export class LogView implements Audience {
     this.#lastTop = log.scrollTop;
   }
 
+  /** Shows an entry as a whole, or where it is higher than the log, its beginning. */
+  #showFromTop(root: HTMLElement): void {
+    this.follow();
+    if (root.offsetHeight <= this.#page.log.clientHeight) return;
+    root.scrollIntoView({ block: 'start' });
+    this.#following = false;
+  }
+
   #atEnd(): boolean {
     const { log } = this.#page;
     return log.scrollHeight - log.scrollTop - log.clientHeight < NEAR;
@@ -88,16 +98,21 @@ export class LogView implements Audience {
       return;
     }
     this.#page.newest.hidden = this.#atEnd();
+    this.#page.newestText.textContent =
+      this.#openCards().length > 0 ? 'A question waits' : 'New messages';
+  }
+
+  #openCards(): CardView[] {
+    const cards = [...this.#views.values()].filter((view) => view instanceof CardView);
+    return cards.filter((card) => card.open);
   }
 
   /** An open card on the screen holds the log still: no button may slip under a finger. */
   #holding(): boolean {
     const { top, bottom } = this.#page.log.getBoundingClientRect();
-    for (const view of this.#views.values()) {
-      if (!(view instanceof CardView) || !view.open) continue;
+    return this.#openCards().some((view) => {
       const box = view.root.getBoundingClientRect();
-      if (box.bottom <= bottom + NEAR && box.bottom > top) return true;
-    }
-    return false;
+      return box.bottom <= bottom + NEAR && box.bottom > top;
+    });
   }
 }

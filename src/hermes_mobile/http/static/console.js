@@ -579,10 +579,8 @@
       this.values.delete(id);
       this.values.set(id, value);
       if (this.values.size > REMEMBERED_IDS) {
-        for (const oldest of this.values.keys()) {
-          this.values.delete(oldest);
-          return;
-        }
+        const [oldest] = this.values.keys();
+        this.values.delete(oldest);
       }
     }
   };
@@ -1810,37 +1808,50 @@
   }
 
   // src/view/arming.ts
-  var ARMING_MS = 800;
-  var SEEN = 0.9;
+  var SEEN_MS = 800;
+  var BUTTON_SHARE = 0.9;
+  var COMMAND_SHARE = 0.5;
   var Arming = class {
+    #timers = /* @__PURE__ */ new Map();
+    #seen = /* @__PURE__ */ new Set();
+    #command;
     #observer;
-    #timer;
-    #armed = false;
-    constructor(target, changed) {
-      const become = (armed) => {
-        if (armed === this.#armed) return;
-        this.#armed = armed;
-        changed(armed);
-      };
+    constructor(command, buttons, changed) {
+      this.#command = command;
       this.#observer = new IntersectionObserver(
-        (seen) => {
-          clearTimeout(this.#timer);
-          if (seen.at(-1)?.isIntersecting) {
-            this.#timer = setTimeout(() => become(true), ARMING_MS);
-          } else {
-            become(false);
-          }
+        (views) => {
+          for (const view of views) this.#look(view, changed);
+          changed();
         },
-        { threshold: SEEN }
+        { threshold: [COMMAND_SHARE, BUTTON_SHARE] }
       );
-      this.#observer.observe(target);
+      if (command !== null) this.#observer.observe(command);
+      for (const button of buttons) this.#observer.observe(button);
     }
-    get armed() {
-      return this.#armed;
+    get commandSeen() {
+      return this.#command === null || this.#seen.has(this.#command);
+    }
+    armed(button) {
+      return this.commandSeen && this.#seen.has(button);
     }
     end() {
-      clearTimeout(this.#timer);
+      for (const timer of this.#timers.values()) clearTimeout(timer);
       this.#observer.disconnect();
+    }
+    #look({ target, intersectionRatio }, changed) {
+      const isCommand = target === this.#command;
+      const visible = intersectionRatio >= (isCommand ? COMMAND_SHARE : BUTTON_SHARE);
+      if (visible && !this.#timers.has(target)) {
+        const see = () => {
+          this.#seen.add(target);
+          changed();
+        };
+        this.#timers.set(target, setTimeout(see, SEEN_MS));
+      } else if (!visible) {
+        clearTimeout(this.#timers.get(target));
+        this.#timers.delete(target);
+        if (!isCommand) this.#seen.delete(target);
+      }
     }
   };
 
@@ -1853,6 +1864,7 @@
     #actions;
     #buttons = element("div", { class: "options" });
     #other;
+    #unread = element("p", { class: "hint" }, "Read the command first: it is further up.");
     #time = element("p", { class: "time", role: "timer", "data-testid": "time-left" });
     #outcome = element("p", { class: "outcome", "data-testid": "outcome" });
     #arming;
@@ -1870,13 +1882,21 @@
         "data-testid": "card",
         "data-kind": prompt.kind
       });
-      this.root.append(title, ...this.#details(), this.#time, this.#buttons, this.#outcome);
+      this.root.append(
+        title,
+        ...this.#details(),
+        this.#time,
+        this.#unread,
+        this.#buttons,
+        this.#outcome
+      );
       const wordsOnly = prompt.kind === "clarify" && prompt.options.length === 0;
       const hasOther = wordsOnly || prompt.options.some((option) => option.id === OTHER);
       this.#other = hasOther ? new OtherAnswer(card, actions, (text) => this.#choose(OTHER, text)) : null;
       if (this.#other !== null) this.#outcome.before(this.#other.root);
       this.#addButtons();
-      this.#arming = new Arming(this.#buttons, () => this.update());
+      const command = this.root.querySelector(".command");
+      this.#arming = new Arming(command, this.#buttons.children, () => this.update());
       this.#ticking = setInterval(() => this.#tick(), 1e3);
       this.update();
     }
@@ -1889,13 +1909,14 @@
       this.root.dataset["state"] = answer.state;
       const usable = this.open && this.#actions.connected();
       for (const button of this.#buttons.querySelectorAll("button")) {
-        button.setAttribute("aria-disabled", String(!(usable && this.#arming.armed)));
+        button.setAttribute("aria-disabled", String(!(usable && this.#arming.armed(button))));
       }
       this.#other?.allow(usable);
       const asked = answer.state === "open";
       this.#buttons.hidden = !asked;
       if (this.#other !== null && !asked) this.#other.root.hidden = true;
       this.#time.hidden = !asked;
+      this.#unread.hidden = !asked || this.#arming.commandSeen;
       this.#time.textContent = this.#timeInWords();
       this.#outcome.textContent = this.#outcomeInWords();
       const focused = document.activeElement;
@@ -2766,7 +2787,8 @@
       this.#page.entries.append(view.root);
       this.#page.empty.hidden = true;
       const ours = entry.kind === "said" || entry.kind === "shared";
-      if (ours || entry.kind === "card" && this.#following) this.follow();
+      if (entry.kind === "card" && this.#following) this.#showFromTop(view.root);
+      else if (ours) this.follow();
     }
     changed(entry) {
       this.#views.get(entry.key)?.update();
@@ -2791,6 +2813,13 @@
       log2.scrollTop = log2.scrollHeight;
       this.#lastTop = log2.scrollTop;
     }
+    /** Shows an entry as a whole, or where it is higher than the log, its beginning. */
+    #showFromTop(root) {
+      this.follow();
+      if (root.offsetHeight <= this.#page.log.clientHeight) return;
+      root.scrollIntoView({ block: "start" });
+      this.#following = false;
+    }
     #atEnd() {
       const { log: log2 } = this.#page;
       return log2.scrollHeight - log2.scrollTop - log2.clientHeight < NEAR;
@@ -2807,16 +2836,19 @@
         return;
       }
       this.#page.newest.hidden = this.#atEnd();
+      this.#page.newestText.textContent = this.#openCards().length > 0 ? "A question waits" : "New messages";
+    }
+    #openCards() {
+      const cards = [...this.#views.values()].filter((view) => view instanceof CardView);
+      return cards.filter((card) => card.open);
     }
     /** An open card on the screen holds the log still: no button may slip under a finger. */
     #holding() {
       const { top, bottom } = this.#page.log.getBoundingClientRect();
-      for (const view of this.#views.values()) {
-        if (!(view instanceof CardView) || !view.open) continue;
+      return this.#openCards().some((view) => {
         const box = view.root.getBoundingClientRect();
-        if (box.bottom <= bottom + NEAR && box.bottom > top) return true;
-      }
-      return false;
+        return box.bottom <= bottom + NEAR && box.bottom > top;
+      });
     }
   };
 
@@ -3094,7 +3126,8 @@
       log: find("log", HTMLElement),
       entries: find("entries", HTMLElement),
       empty: find("empty", HTMLElement),
-      newest: find("newest", HTMLButtonElement)
+      newest: find("newest", HTMLButtonElement),
+      newestText: find("newest-text", HTMLElement)
     },
     {
       answer: (card, optionId, text) => session?.answer(card, optionId, text),
