@@ -292,12 +292,12 @@ class Connection:
 
     def end(self, ending: Ending) -> None:
         """End the connection, unless it is ending already. Returns at once."""
+        if self._writer is not None and not ending.flush:
+            self._writer.stop()  # even of a connection that was to flush: its device has a new one
         if self._ending is not None:
             return
         self._ending = ending
         self.outbox.close(flush=ending.flush)
-        if self._writer is not None and not ending.flush:
-            self._writer.stop()
         self._opening.cancel()
         self._reading.cancel()
 
