@@ -312,42 +312,6 @@ async def test_the_deadline_is_a_setting(autojump_clock: MockClock) -> None:
         assert trio.current_time() == 2.5
 
 
-async def test_hello_has_its_own_15_s(autojump_clock: MockClock) -> None:
-    """D4, D6: counted from the upgrade; then `bad_frame`, which says what was missed, and 1008."""
-    async with open_house() as house:
-        peer = house.plug()
-        await trio.sleep(14)
-        await peer.upgrade()
-        error = await peer.expect("error")
-        assert trio.current_time() == 14 + 15
-        assert error["code"] == "bad_frame"
-        assert error["fatal"] is True
-        assert "hello timeout" in error["message"]
-        assert await peer.wait_closed() == (1008, "bad_frame")
-        assert trio.current_time() == 14 + 15
-
-
-async def test_bytes_fragments_and_pings_do_not_move_hello_s_deadline(
-    autojump_clock: MockClock,
-) -> None:
-    """D4: a peer that keeps busy without ever saying hello is out at 15 s all the same."""
-    async with open_house() as house:
-        peer = await house.open()
-        mask = bytes(4)
-
-        async def keep_busy() -> None:
-            await peer.stream.send_all(b"\x01\x81" + mask + b"{")
-            while True:
-                await trio.sleep(1)
-                await peer.stream.send_all(b"\x89\x80" + mask + b"\x00\x81" + mask + b" ")
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(keep_busy)
-            assert (await peer.expect("error"))["code"] == "bad_frame"
-            assert trio.current_time() == 15.0
-            nursery.cancel_scope.cancel()
-
-
 async def test_a_refused_peer_that_stays_is_left_after_a_second(
     autojump_clock: MockClock,
 ) -> None:
