@@ -9,6 +9,8 @@ import trio
 from hermes_mobile.agents import Agent, Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from hermes_mobile.agents import Input, Turn
 
 
@@ -29,6 +31,17 @@ class Recorder(Agent):
 
 class ConcurrentRecorder(Recorder):
     mode = Mode.CONCURRENT
+
+
+class Scripted(Agent):
+    """Does with each turn what a test wrote down as `script`."""
+
+    def __init__(self, script: Callable[[Turn], Awaitable[None]], mode: Mode = Mode.SERIAL) -> None:
+        self.script = script
+        self.mode = mode  # type: ignore[misc] - of this one instance
+
+    async def handle(self, turn: Turn) -> None:
+        await self.script(turn)
 
 
 class Worker(Recorder):
