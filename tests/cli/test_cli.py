@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,10 +22,11 @@ from hermes_mobile.agents.demo import DemoAgent
 from hermes_mobile.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from hermes_mobile.agents import Agent
+    from hermes_mobile.server.app import Companion
     from hermes_mobile.server.settings import Settings
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -43,7 +45,11 @@ class FakeServer:
     served: list[tuple[Settings, Agent]] = field(factory=list)
 
     async def __call__(
-        self, settings: Settings, agent: Agent, announce: Callable[[FakeAddress], None]
+        self,
+        settings: Settings,
+        agent: Agent,
+        announce: Callable[[FakeAddress], None],
+        beside: Sequence[Companion],
     ) -> int:
         self.served.append((settings, agent))
         if isinstance(self.ending, BaseException):
@@ -64,10 +70,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Run the command in an environment that holds nothing but the given variables."""
+    """Run the command in an environment of the given variables, without HTTP unless they say so."""
 
     def invoke(*arguments: str, **environ: str) -> Result:
-        monkeypatch.setattr(os, "environ", environ)
+        monkeypatch.setattr(os, "environ", {"MOBILE_HTTP_PORT": "off"} | environ)
         return CliRunner().invoke(main, arguments, prog_name="hermes-mobile")
 
     yield invoke
@@ -169,6 +175,31 @@ def test_serve_shows_a_made_up_token(run: Run, server: FakeServer) -> None:
     assert json.loads(result.stderr)["warning"].startswith("MOBILE_TOKEN is not set")
 
 
+def test_serve_shows_the_console(run: Run, server: FakeServer) -> None:
+    """The banner links the console, with a made-up token in the fragment, which no server sees."""
+    result = run("serve", MOBILE_HTTP_PORT="0")
+    ((settings, _),) = server.served
+    pattern = r"^  console  (http://127\.0\.0\.1:\d+/#token=.+)$"
+    (link,) = re.findall(pattern, result.stdout, re.MULTILINE)
+    assert link.endswith(f"#token={settings.token}")
+
+
+def test_a_token_of_the_operator_is_in_no_link(run: Run, server: FakeServer) -> None:
+    """D36: only a token that was made up for the run is shown."""
+    result = run("serve", MOBILE_HTTP_PORT="0", MOBILE_TOKEN=TOKEN)
+    assert re.search(r"^  console  http://127\.0\.0\.1:\d+/$", result.stdout, re.MULTILINE)
+
+
+def test_an_http_port_that_is_taken(run: Run, server: FakeServer) -> None:
+    """It is told in one line that names its own variable, with 78, before anything is announced."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        result = run("serve", MOBILE_TOKEN=TOKEN, MOBILE_HTTP_PORT=f"{port}")
+    problem = f"Error: MOBILE_HTTP_PORT: port {port} of 127.0.0.1 is taken"
+    assert error_line(result, 78) == problem
+    assert not server.served
+
+
 def test_the_agent_option_wins(run: Run, server: FakeServer) -> None:
     """`--agent` is taken instead of MOBILE_AGENT, and shown."""
     result = run("serve", "--agent", "demo", MOBILE_TOKEN=TOKEN, MOBILE_AGENT="nobody")
@@ -241,7 +272,7 @@ def test_the_process_reports_a_wrong_configuration() -> None:
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_the_process_obeys_signals(number: signal.Signals, status: int) -> None:
     """A started server says where it listens, and a signal ends it with the promised status."""
-    with start("serve", MOBILE_TOKEN=TOKEN, MOBILE_PORT="0") as process:
+    with start("serve", MOBILE_TOKEN=TOKEN, MOBILE_PORT="0", MOBILE_HTTP_PORT="0") as process:
         assert process.stdout is not None
         assert "listens on ws://127.0.0.1:" in process.stdout.readline()
         process.send_signal(number)

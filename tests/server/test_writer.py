@@ -11,6 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from hermes_mobile.agents import OutgoingFile
 from hermes_mobile.protocol.frames import MediaOut, Pong
+from hermes_mobile.server.metrics import Metrics
 from hermes_mobile.server.outbox import Outbox
 from hermes_mobile.server.units import FileUnit, MessageUnit, StreamUnit
 from hermes_mobile.server.writer import GATHER_BYTES, Writer
@@ -50,7 +51,7 @@ class Desk:
         self.outbox = Outbox(256, 1 << 24, 256, on_overflow=pytest.fail)
         self.wire = FakeWire()
         self.written: list[list[Unit]] = []
-        self.writer = Writer(self.outbox, self.wire, self.written.append)
+        self.writer = Writer(self.outbox, self.wire, Metrics(), self.written.append)
 
     @property
     def sent(self) -> bytes:

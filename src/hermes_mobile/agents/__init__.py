@@ -209,6 +209,11 @@ class Agent(ABC):
     takes: ClassVar[frozenset[MediaIn]] = frozenset(MediaIn)
     """The kinds it can work with; another kind is refused with `unsupported_frame` (D18)."""
 
+    @property
+    def ready(self) -> bool:
+        """Whether it can work now; `/readyz` tells it, and messages are taken either way."""
+        return True
+
     @abstractmethod
     async def handle(self, turn: Turn) -> None:
         """Work on `turn.input` until done.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import signal
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +20,7 @@ from hermes_mobile.cli.conventions import (
     examples,
     version_option,
 )
+from hermes_mobile.http.listener import open_http
 from hermes_mobile.ops import logging
 from hermes_mobile.server import app
 from hermes_mobile.server.settings import warnings
@@ -26,6 +28,8 @@ from hermes_mobile.server.settings import warnings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hermes_mobile.agents import Agent
+    from hermes_mobile.server.hub import Address
     from hermes_mobile.server.settings import Settings
 
 log = structlog.get_logger()
@@ -52,18 +56,33 @@ def serve(agent: str | None, config: Path | None) -> None:
     for warning in warnings(settings):
         log.warning("configuration", warning=warning)
 
-    def announce(address: app.Address) -> None:
-        click.echo(banner(settings, address.url))
-
-    try:
-        stopped_by = trio.run(app.serve, settings, loaded, announce)
-    except OSError as error:
-        raise ConfigurationError(_cannot_listen(settings, error)) from error
-    if stopped_by == signal.SIGINT:
+    if trio.run(serve_both_sides, settings, loaded) == signal.SIGINT:
         raise KeyboardInterrupt
 
 
-def banner(settings: Settings, url: str) -> str:
+async def serve_both_sides(settings: Settings, agent: Agent) -> int:
+    """Serve WebSocket, and HTTP beside it; returns the signal that ended it.
+
+    *Errors*: ConfigurationError when one of the two cannot listen.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            http = await stack.enter_async_context(open_http(settings))
+        except OSError as error:
+            problem = _cannot_listen("MOBILE_HTTP", settings.http_host, settings.http_port, error)
+            raise ConfigurationError(problem) from error
+
+        def announce(address: Address) -> None:
+            click.echo(banner(settings, address.url, "" if http is None else http.url))
+
+        try:
+            return await app.serve(settings, agent, announce, [] if http is None else [http.run])
+        except OSError as error:
+            problem = _cannot_listen("MOBILE", settings.host, settings.port, error)
+            raise ConfigurationError(problem) from error
+
+
+def banner(settings: Settings, url: str, console: str) -> str:
     """What an operator wants to know at the start; a token only if it was made up (D36)."""
     allowed = settings.allowed_devices
     lines = [
@@ -71,6 +90,10 @@ def banner(settings: Settings, url: str) -> str:
         f"  agent    {settings.agent}",
         f"  devices  {len(allowed)} allowed" if allowed else "  devices  all with a valid token",
     ]
+    if console:
+        # A browser keeps a fragment to itself: no server and no proxy ever sees it.
+        fragment = f"#token={settings.token}" if settings.token_made else ""
+        lines.append(f"  console  {console}{fragment}")
     if settings.token_made:
         hello = {
             "t": "hello",
@@ -85,7 +108,7 @@ def banner(settings: Settings, url: str) -> str:
     return "\n".join(lines)
 
 
-def _cannot_listen(settings: Settings, error: OSError) -> str:
+def _cannot_listen(prefix: str, host: str, port: int | None, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"MOBILE_PORT: port {settings.port} of {settings.host} is taken"
-    return f"MOBILE_HOST, MOBILE_PORT: cannot listen there: {error.strerror}"
+        return f"{prefix}_PORT: port {port} of {host} is taken"
+    return f"{prefix}_HOST, {prefix}_PORT: cannot listen there: {error.strerror}"

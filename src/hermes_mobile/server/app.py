@@ -9,25 +9,29 @@ from __future__ import annotations
 import errno
 import signal
 import socket
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 import trio
-from attrs import frozen
 
 from hermes_mobile.server import ending as endings
 from hermes_mobile.server.connection import serve_connection
-from hermes_mobile.server.hub import Hub
+from hermes_mobile.server.hub import Address, Hub
 from hermes_mobile.server.session import where
 from hermes_mobile.server.stream import SEND_BUFFER_BYTES, SocketStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Sequence
 
     from hermes_mobile.agents import Agent
     from hermes_mobile.server.settings import Settings
 
 log = structlog.get_logger()
+
+Companion: TypeAlias = Callable[[Hub], Awaitable[None]]
+"""Something that runs beside the server, the HTTP side for one."""
 
 BACKLOG: Final = 1024
 """Connections that the kernel may hold until they are accepted."""
@@ -40,39 +44,39 @@ ACCEPT_PAUSE: Final = 0.1
 EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
-@frozen
-class Address:
-    """Where the server listens."""
-
-    host: str
-    port: int
-    path: str
-
-    @property
-    def url(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"ws://{host}:{self.port}{self.path}"
-
-
-async def serve(settings: Settings, agent: Agent, announce: Callable[[Address], None]) -> int:
+async def serve(
+    settings: Settings,
+    agent: Agent,
+    announce: Callable[[Address], None],
+    beside: Sequence[Companion] = (),
+) -> int:
     """Serve until SIGTERM or SIGINT; returns the signal. `announce` is told the first address.
+
+    `beside` runs from before the first connection until after the last one.
 
     Errors: OSError when the address cannot be listened on.
     """
-    listeners = await open_listeners(settings)
+    listeners = await open_listeners(settings.host, settings.port)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as turns:
             hub = Hub(settings, agent, turns)
             turns.start_soon(hub.registry.run)
             turns.start_soon(run_agent, hub)
+            for companion in beside:
+                turns.start_soon(run_companion, companion, hub)
             async with trio.open_nursery() as connections:
                 async with trio.open_nursery() as accepting:
+                    serve_peer = partial(serve_connection, hub)
                     for listener in listeners:
-                        accepting.start_soon(accept, hub, listener, connections)
+                        accepting.start_soon(
+                            accept, listener, serve_peer, settings.write_timeout, connections
+                        )
                     host, port = listeners[0].getsockname()[:2]
-                    announce(Address(host, port, settings.path))
+                    hub.address = Address(host, port, settings.path)
+                    announce(hub.address)
                     received = await anext(aiter(signals))
                     accepting.cancel_scope.cancel()
+                turns.start_soon(ignore, signals)
                 log.info("stopping", connections=len(hub.connections), turns=hub.running_turns)
                 await wind_down(hub)
                 connections.cancel_scope.deadline = trio.current_time() + CLOSE_SECONDS
@@ -81,14 +85,22 @@ async def serve(settings: Settings, agent: Agent, announce: Callable[[Address], 
     return received
 
 
-async def open_listeners(settings: Settings) -> list[socket.socket]:
-    """Listen on every address that the host setting names."""
-    listeners = await trio.open_tcp_listeners(settings.port, host=settings.host, backlog=BACKLOG)
+async def open_listeners(host: str, port: int) -> list[socket.socket]:
+    """Listen on every address that `host` names. Errors: OSError."""
+    listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
     return [socket.socket(fileno=listener.socket.detach()) for listener in listeners]
 
 
-async def accept(hub: Hub, listener: socket.socket, connections: trio.Nursery) -> None:
-    """Accept for ever; each connection lives in `connections`. Closes `listener` when cancelled."""
+async def accept(
+    listener: socket.socket,
+    serve_peer: Callable[[SocketStream, str], Awaitable[None]],
+    write_timeout: float,
+    connections: trio.Nursery,
+) -> None:
+    """Accept for ever; `serve_peer` runs in `connections`, with the stream and the peer's address.
+
+    Closes `listener` when cancelled.
+    """
     with listener:
         listener.setblocking(False)
         while True:
@@ -108,8 +120,7 @@ async def accept(hub: Hub, listener: socket.socket, connections: trio.Nursery) -
                 peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             # The kernel doubles what it is told, for its own book-keeping.
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES // 2)
-            stream = SocketStream(peer, hub.settings.write_timeout)
-            connections.start_soon(serve_connection, hub, stream, host)
+            connections.start_soon(serve_peer, SocketStream(peer, write_timeout), host)
 
 
 async def run_agent(hub: Hub) -> None:
@@ -118,6 +129,20 @@ async def run_agent(hub: Hub) -> None:
         await hub.agent.run(hub)
     except Exception as error:  # noqa: BLE001 - an agent may raise anything
         log.error("agent's background work failed", **where(error))
+
+
+async def run_companion(companion: Companion, hub: Hub) -> None:
+    """Run what stands beside the server; its failure ends it alone."""
+    try:
+        await companion(hub)
+    except* Exception as errors:  # noqa: BLE001 - whatever it is, devices must not notice
+        log.error("companion failed", **where(errors))
+
+
+async def ignore(signals: AsyncIterator[int]) -> None:
+    """Take further signals: what nobody took is raised anew when the receiver closes."""
+    async for number in signals:
+        log.info("stopping already", signal=number)
 
 
 async def wind_down(hub: Hub) -> None:

@@ -7,14 +7,14 @@ here reaches another connection or the server.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import structlog
 import trio
 from attrs import asdict, define
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
-from hermes_mobile.protocol.codec import decode, decode_hello
+from hermes_mobile.protocol.codec import decode, decode_hello, encode
 from hermes_mobile.protocol.errors import CloseCode, ErrorCode, ProtocolError, bad_frame, too_big
 from hermes_mobile.protocol.frames import (
     Accepted,
@@ -35,7 +35,7 @@ from hermes_mobile.server.dispatch import dispatch
 from hermes_mobile.server.ending import Ending
 from hermes_mobile.server.heartbeat import Heartbeat
 from hermes_mobile.server.outbox import Outbox
-from hermes_mobile.server.scanner import FrameScanner
+from hermes_mobile.server.scanner import FrameScanner, Opcode, server_frame
 from hermes_mobile.server.session import where
 from hermes_mobile.server.stream import RECEIVE_BYTES
 from hermes_mobile.server.timer import Timer
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from trio_websocket import CloseReason, WebSocketConnection
 
-    from hermes_mobile.protocol.frames import Hello, ServerFrame
+    from hermes_mobile.protocol.frames import ClientFrame, Hello, ServerFrame
     from hermes_mobile.server.access import Admission
     from hermes_mobile.server.hub import Hub
     from hermes_mobile.server.session import Session
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from hermes_mobile.server.units import Unit
 
 log = structlog.get_logger()
+
+Frame = TypeVar("Frame", bound="ClientFrame")
 
 DRAIN_SECONDS: Final = 2.0
 """How long an ending connection may take to write what is queued."""
@@ -90,6 +92,7 @@ async def serve_connection(hub: Hub, stream: SocketStream, address: str) -> None
     connection = Connection(hub, stream, address)
     record = connection.record
     hub.connections.add(connection)
+    hub.metrics.connections += 1
     try:
         async with stream:
             await connection.serve()
@@ -166,6 +169,7 @@ class Connection:
             self._leave_session()
         ending = self._ending or endings.NO_UPGRADE
         self.record.end = ending.why
+        self._count(ending)
         if self._wire is not None:
             await self._wire.close(ending)
 
@@ -190,6 +194,7 @@ class Connection:
             except (ConnectionClosed, trio.BrokenResourceError):
                 self._ending = endings.LOST
             except RefusedError as refusal:
+                self.hub.metrics.refused_in_http(refusal.status)
                 self._ending = Ending(f"http {refusal.status.value}")
                 await refuse(self._stream, refusal.status, settings.path)
         return None
@@ -202,9 +207,8 @@ class Connection:
                 data = await websocket.get_message()
                 if self._ending is not None:
                     return  # another connection has the device now (D11)
-                self.record.frames_in += 1
                 try:
-                    await dispatch(self, decode(data))
+                    await dispatch(self, self._take(data, decode))
                 except ProtocolError as error:
                     self.answer(Error(error.code, error.message, id=error.id))
         except ProtocolError as error:
@@ -214,12 +218,20 @@ class Connection:
         except ConnectionClosed as closed:
             self.end(self._how_it_closed(closed.reason))
 
+    def _take(self, data: str | bytes, decode_it: Callable[[str | bytes], Frame]) -> Frame:
+        """Decode and count what the peer sent. Errors: ProtocolError."""
+        self.record.frames_in += 1
+        frame = None
+        try:
+            frame = decode_it(data)
+            return frame
+        finally:
+            self.hub.metrics.received(frame, data)
+
     async def _receive_hello(self, websocket: WebSocketConnection) -> Hello:
         timeout = self.hub.settings.hello_timeout
         with trio.move_on_after(timeout):
-            hello = decode_hello(await websocket.get_message())
-            self.record.frames_in += 1
-            return hello
+            return self._take(await websocket.get_message(), decode_hello)
         raise bad_frame(
             f"hello timeout: the first frame must come within {timeout:g} s", fatal=True
         )
@@ -241,7 +253,7 @@ class Connection:
             Ready(
                 session="" if session is None else session.name,
                 device=admission.device,
-                avatar_url=hub.settings.avatar_url,
+                avatar_url=hub.avatar_url_for(self._peer),
                 media_in=tuple(kind for kind in MediaIn if kind in hub.agent.takes),
                 receipts=admission.receipts,
             )
@@ -269,7 +281,7 @@ class Connection:
 
     def _start_tasks(self, session: Session | None) -> None:
         assert self._wire is not None  # noqa: S101 - hello came through it
-        self._writer = Writer(self.outbox, self._wire, self._written)
+        self._writer = Writer(self.outbox, self._wire, self.hub.metrics, self._written)
         self._nursery.start_soon(self._write, self._writer)
         self._nursery.start_soon(self._heartbeat_timer.run)
         if session is not None:
@@ -309,6 +321,16 @@ class Connection:
                 await self._delivered.wait()  # a sender need not wait for silence to mean success
             if self._writer is not None and self._ending and self._ending.code is not None:
                 await self._writer.wait_finished()
+
+    def _count(self, ending: Ending) -> None:
+        """Count the last words, and a peer that was refused before it was ready."""
+        if ending.error is None:
+            return
+        metrics, code = self.hub.metrics, ending.error.code
+        metrics.sent(code, len(server_frame(Opcode.TEXT, encode(ending.error))))
+        if self._writer is None:
+            silent = code == ErrorCode.BAD_FRAME and not self.record.frames_in
+            metrics.hello_refusals["timeout" if silent else code] += 1
 
     def _leave_session(self) -> None:
         """Give back to the session what was not confirmed, and release what was half uploaded."""

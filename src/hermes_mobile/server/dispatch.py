@@ -107,8 +107,14 @@ def take_media(connection: Connection, session: Session, frame: MediaChunk) -> N
         if frame.part == frame.parts - 1:
             _accepted(connection, frame.id)
         return
-    file = connection.uploads.add(frame)
+    metrics = session.hub.metrics
+    try:
+        file = connection.uploads.add(frame)
+    except ProtocolError:
+        metrics.uploads_refused += 1
+        raise
     if file is not None:
+        metrics.upload_completed(len(file.data))
         session.accept(
             FileInput(file.id, file.kind, file.mime, file.data, file.filename, file.caption),
             len(file.data) + text_size(file.caption),

@@ -7,18 +7,35 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 import trio
+from attrs import frozen
 
 from hermes_mobile.protocol.dedup import DedupWindow
 from hermes_mobile.server.access import Access
+from hermes_mobile.server.metrics import Metrics
 from hermes_mobile.server.registry import Registry
 from hermes_mobile.server.throttle import PendingHellos, Throttle
 from hermes_mobile.server.turn import Conversation
 
 if TYPE_CHECKING:
     from hermes_mobile.agents import Agent
+    from hermes_mobile.server.access import Peer
     from hermes_mobile.server.connection import Connection
     from hermes_mobile.server.session import Session
     from hermes_mobile.server.settings import Settings
+
+
+@frozen
+class Address:
+    """Where the server listens."""
+
+    host: str
+    port: int
+    path: str
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"ws://{host}:{self.port}{self.path}"
 
 
 class Hub:
@@ -36,6 +53,11 @@ class Hub:
         self.card_sessions: dict[str, Session] = {}
         """Whose each open card is (D21)."""
         self.connections: set[Connection] = set()
+        self.metrics = Metrics()
+        self.address: Address | None = None
+        """Where the server listens, once it does."""
+        self.avatar_page = ""
+        """The URL of the avatar page, as this host reaches it; empty while nothing serves it."""
         self.stopping = False
         self._quiet = trio.Event()
         self._run_id = secrets.token_hex(6)
@@ -48,6 +70,10 @@ class Hub:
     def conversation(self, device_id: str) -> Conversation:
         """The port `hermes_mobile.agents.Conversations`, for what agents say outside a turn."""
         return Conversation(self, device_id)
+
+    def avatar_url_for(self, peer: Peer) -> str:
+        """What `ready.avatar_url` tells a peer: a page of our own only helps on this host."""
+        return self.settings.avatar_url or (self.avatar_page if peer.loopback else "")
 
     def turn_ended(self) -> None:
         if self.stopping and not self.running_turns:

@@ -13,6 +13,7 @@ import trio
 from attrs import frozen
 
 from hermes_mobile.protocol.codec import encode
+from hermes_mobile.server.metrics import frame_name
 from hermes_mobile.server.scanner import Opcode, server_frame
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ class Entry:
     content: Unit | bytes
     frames: int
     size: int
+    name: str = ""
+    """What it counts as in the metrics; a ping as nothing."""
     answer: bool = False
 
 
@@ -64,11 +67,12 @@ class Outbox:
         """Queue a unit, unless it waits here already."""
         if not unit.queued:
             unit.queued = True
-            self._put(Entry(unit, unit.frame_count, unit.size))
+            self._put(Entry(unit, unit.frame_count, unit.size, unit.frame_name))
 
     def put(self, frame: ServerFrame) -> None:
         """Queue a frame that comes with what is said: a state, for instance."""
-        self._put_frame(server_frame(Opcode.TEXT, encode(frame)))
+        framed = server_frame(Opcode.TEXT, encode(frame))
+        self._put(Entry(framed, 1, len(framed), frame_name(frame)))
 
     def put_answer(self, frame: ServerFrame) -> None:
         """Queue the answer to a frame of the peer, if other answers leave room for it.
@@ -80,12 +84,10 @@ class Outbox:
         if self._answers and (self._answers >= self._max_frames or size > self._max_bytes):
             self._on_overflow()
         else:
-            self._put(Entry(framed, 1, len(framed), answer=True))
+            self._put(Entry(framed, 1, len(framed), frame_name(frame), answer=True))
 
     def put_ping(self, number: int) -> None:
-        self._put_frame(server_frame(Opcode.PING, b"%d" % number))
-
-    def _put_frame(self, framed: bytes) -> None:
+        framed = server_frame(Opcode.PING, b"%d" % number)
         self._put(Entry(framed, 1, len(framed)))
 
     def _put(self, entry: Entry) -> None:

@@ -86,7 +86,7 @@ class Registry:
     def _drop_units(self, session: Session) -> None:
         dropped = session.mailbox.drop_all()
         log.warning("units dropped", session=session.name, units=dropped)
-        session.dropped += dropped
+        session.give_up(dropped)
         self._account(session, session.mailbox.bytes)
 
     def _account(self, session: Session, kept_bytes: int) -> None:
@@ -101,5 +101,5 @@ class Registry:
     def _expire(self, now: float) -> None:
         self._next_expiry = math.inf
         for session in list(self._away.values()):
-            session.dropped += session.mailbox.drop_expired(now)
+            session.give_up(session.mailbox.drop_expired(now))
             self.settle(session)

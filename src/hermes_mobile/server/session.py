@@ -114,7 +114,7 @@ class Session:
         elif self.generated:
             self.mailbox.drop_all()
         else:
-            self.dropped += self.mailbox.drop_beyond_bounds()
+            self.give_up(self.mailbox.drop_beyond_bounds())
             self.hub.registry.settle(self)
 
     def show(self, frames: tuple[Avatar | Typing, ...]) -> None:
@@ -142,10 +142,16 @@ class Session:
     def confirmed(self, ping: int) -> None:
         """The device answered `ping`: what was written before it has arrived (D32)."""
         for unit in self.mailbox.confirm(ping):
+            self.hub.metrics.units_confirmed += 1
             if isinstance(unit, NoticeUnit):
                 self.dropped -= unit.count
             if unit.on_confirmed is not None:
                 unit.on_confirmed()
+
+    def give_up(self, units: int) -> None:
+        """Take note of units that could not be kept: the device is told how many (D32)."""
+        self.dropped += units
+        self.hub.metrics.units_dropped += units
 
     # Connections come and go
 
@@ -154,7 +160,7 @@ class Session:
         self._take_back()
         self.connection = connection
         outbox = connection.outbox
-        self.dropped += self.mailbox.drop_expired(now)
+        self.give_up(self.mailbox.drop_expired(now))
         for unit in self.mailbox:
             if unit.outstanding:
                 outbox.put_unit(unit)
@@ -179,7 +185,7 @@ class Session:
                 self.mailbox.remove(unit)
         if self.generated:
             self.mailbox.drop_all()
-        self.dropped += self.mailbox.drop_beyond_bounds()
+        self.give_up(self.mailbox.drop_beyond_bounds())
         self.hub.registry.settle(self)
         self._cards_changed()
 
@@ -217,6 +223,10 @@ class Session:
         return self.away_since + self.hub.settings.keep_seconds
 
     # Messages for the agent
+
+    @property
+    def waiting_messages(self) -> int:
+        return len(self._waiting)
 
     def accept(self, message: Input, size: int) -> None:
         """Take a message for the agent. Errors: `internal_error` when too many wait (D20)."""
@@ -279,7 +289,7 @@ class Session:
                 await self.room(1, 0)
                 await self.hub.agent.handle(turn)
             if turn.scope.cancelled_caught:
-                outcome = "stopped"
+                outcome = "cut" if turn.cut else "stopped"
         except Exception as error:  # noqa: BLE001 - an agent may raise anything (D35)
             outcome = "failed"
             log.error("turn failed", session=self.name, id=turn.input.id, **where(error))
@@ -290,12 +300,14 @@ class Session:
                 self.refuse(turn.input.id, "the agent could not finish: resend it")
             self.show(self.presence.turn_ended(trio.current_time()))
             self.hub.turn_ended()
+        seconds = trio.current_time() - started
+        self.hub.metrics.turn_ended(outcome, seconds)
         log.debug(
             "turn",
             session=self.name,
             id=turn.input.id,
             outcome=outcome,
-            seconds=round(trio.current_time() - started, 3),
+            seconds=round(seconds, 3),
         )
 
     def refuse(self, message_id: str, reason: str) -> None:
@@ -361,6 +373,7 @@ class Session:
     def apply(self, applied: Applied) -> None:
         """End a card with what was chosen."""
         question = self._forget(applied.card)
+        self.hub.metrics.card_answered(applied.card.kind, applied.option)
         self._show_end(question.unit, PromptDone(applied.card.id, applied.option))
         question.answer(Answer(applied.option, applied.text))
 
@@ -368,12 +381,14 @@ class Session:
         """End a card whose turn ended, if it is still open (D34)."""
         card = self.cards.withdraw(card_id)
         if card is not None:
+            self.hub.metrics.cards[card.kind, "withdrawn"] += 1
             self._expire(card)
 
     def close_expired(self, now: float) -> None:
         """End the cards whose time is over; harmless when there are none."""
         for card in self.cards.close_expired(now):
             log.info("card expired", session=self.name, id=card.id, kind=card.kind)
+            self.hub.metrics.cards[card.kind, "expired"] += 1
             self._expire(card)
 
     def _expire(self, card: Card) -> None:

@@ -7,7 +7,7 @@ carries it to the writer of the connection that is there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import trio
 
@@ -39,6 +39,9 @@ class Unit(ABC):
         "size",
         "written",
     )
+
+    frame_name: ClassVar[str]
+    """What its frames count as in the metrics."""
 
     def __init__(self, id: str, made_at: float, *, size: int, frame_count: int = 1) -> None:
         self.id = id
@@ -113,6 +116,8 @@ class MessageUnit(Unit):
 
     __slots__ = ("_pieces",)
 
+    frame_name = "message"
+
     def __init__(self, id: str, made_at: float, text: str) -> None:
         self._pieces = pieces(text)
         super().__init__(id, made_at, size=text_size(text), frame_count=len(self._pieces))
@@ -129,6 +134,8 @@ class StreamUnit(Unit):
     """A reply that grows within one frame (D29); only its newest state is ever sent."""
 
     __slots__ = ("_complete", "_seen", "_sent_here", "_text")
+
+    frame_name = "message"
 
     def __init__(self, id: str, made_at: float) -> None:
         super().__init__(id, made_at, size=text_size(""))
@@ -167,6 +174,8 @@ class FileUnit(Unit):
     """A file in chunks, or a link to one (D31); chunks are encoded one at a time."""
 
     __slots__ = ("_chunk_bytes", "_file", "_mime")
+
+    frame_name = "media"
 
     def __init__(
         self, id: str, made_at: float, file: OutgoingFile, mime: str, chunk_bytes: int
@@ -209,6 +218,7 @@ class CardUnit(Unit):
 
     __slots__ = ("card", "closed")
 
+    frame_name = "prompt"
     may_be_dropped = False
 
     def __init__(self, made_at: float, card: Card) -> None:
@@ -227,6 +237,8 @@ class CardEndUnit(Unit):
 
     __slots__ = ("_done",)
 
+    frame_name = "prompt_done"
+
     def __init__(self, made_at: float, done: PromptDone) -> None:
         super().__init__(done.id, made_at, size=text_size(done.option_id))
         self._done = done
@@ -240,6 +252,7 @@ class NoticeUnit(Unit):
 
     __slots__ = ("count",)
 
+    frame_name = ErrorCode.INTERNAL_ERROR
     may_be_dropped = False
 
     def __init__(self, made_at: float, count: int) -> None:

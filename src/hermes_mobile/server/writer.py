@@ -12,6 +12,7 @@ from hermes_mobile.server.units import Unit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from hermes_mobile.server.metrics import Metrics
     from hermes_mobile.server.outbox import Entry, Outbox
     from hermes_mobile.server.wire import Wire
 
@@ -23,10 +24,15 @@ class Writer:
     """Writes from `outbox` to `wire`; `on_written` is told the units whose last frame is out."""
 
     def __init__(
-        self, outbox: Outbox, wire: Wire, on_written: Callable[[list[Unit]], None]
+        self,
+        outbox: Outbox,
+        wire: Wire,
+        metrics: Metrics,
+        on_written: Callable[[list[Unit]], None],
     ) -> None:
         self._outbox = outbox
         self._wire = wire
+        self._metrics = metrics
         self._on_written = on_written
         self._gathered: list[bytes] = []
         self._done: list[Entry] = []
@@ -57,6 +63,8 @@ class Writer:
         for entry in entries:
             for frame in _frames(entry):
                 self._gathered.append(frame)
+                if entry.name:
+                    self._metrics.sent(entry.name, len(frame))
                 size += len(frame)
                 if size >= GATHER_BYTES:
                     await self._flush()

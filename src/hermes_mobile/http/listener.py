@@ -1,0 +1,117 @@
+"""The sockets of the HTTP side, and Hypercorn's Trio worker on each connection.
+
+Hypercorn could accept by itself, but its writes are shielded: a peer that asks and does not read would
+hold up the end of the server (D35), and a fault in one connection would end all of them.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from functools import partial
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+import structlog
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+
+from hermes_mobile.http.assets import load_assets
+from hermes_mobile.http.lag import LoopLag
+from hermes_mobile.http.site import build_site
+from hermes_mobile.server.app import accept, open_listeners
+from hermes_mobile.server.session import where
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import AsyncIterator, Sequence
+
+    from hermes_mobile.server.hub import Hub
+    from hermes_mobile.server.settings import Settings
+    from hermes_mobile.server.stream import SocketStream
+
+log = structlog.get_logger()
+
+MAX_CONNECTIONS: Final = 128
+"""One more is closed at once: descriptors are for devices."""
+CONNECTION_SECONDS: Final = 120.0
+"""How long a connection may last, whatever it does; a scraper that keeps one just opens the next."""
+WRITE_SECONDS: Final = 10.0
+"""How long a write may go without progress."""
+
+
+@asynccontextmanager
+async def open_http(settings: Settings) -> AsyncIterator[HttpSide | None]:
+    """Listen as `settings` say, and not at all when the port is `off`: then it is None.
+
+    Errors: OSError when the address cannot be listened on.
+    """
+    if settings.http_port is None:
+        yield None
+        return
+    listeners = await open_listeners(settings.http_host, settings.http_port)
+    try:
+        yield HttpSide(listeners)
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+class HttpSide:
+    """Listens already, and answers while it runs."""
+
+    def __init__(self, listeners: Sequence[socket.socket]) -> None:
+        self._listeners = listeners
+        self._open = 0
+        self._config = Config()
+        self._config.errorlog = None  # what goes wrong is logged here, and in `site`
+        self._config.include_server_header = False
+
+    @property
+    def url(self) -> str:
+        """The console, as a browser on this host reaches it."""
+        host, port = self._listeners[0].getsockname()[:2]
+        if ip_address(host).is_unspecified:
+            host = "::1" if ":" in host else "127.0.0.1"
+        return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+    async def run(self, hub: Hub) -> None:
+        """Answer for `hub`, until cancelled."""
+        lag = LoopLag()
+        app = ASGIWrapper(build_site(hub, lag, load_assets()))  # type: ignore[arg-type]
+        hub.avatar_page = f"{self.url}avatar/"
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(lag.measure)
+                serve_peer = partial(self._serve, app)
+                for listener in self._listeners:
+                    nursery.start_soon(accept, listener, serve_peer, WRITE_SECONDS, nursery)
+        finally:
+            hub.avatar_page = ""
+
+    async def _serve(self, app: ASGIWrapper, stream: SocketStream, _: str) -> None:
+        if self._open >= MAX_CONNECTIONS:
+            stream.close()
+            return
+        self._open += 1
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(close_in_time, stream)
+                context, state = WorkerContext(None), ConnectionState({})
+                await TCPServer(app, self._config, context, state, stream)  # type: ignore[arg-type]
+                nursery.cancel_scope.cancel()
+        except* Exception as faults:  # noqa: BLE001 - no fault leaves its connection
+            log.error("http connection fault", **where(faults))
+        finally:
+            self._open -= 1
+
+
+async def close_in_time(stream: SocketStream) -> None:
+    """Close `stream` once it is time or this is cancelled: it ends even a write under a shield."""
+    try:
+        await trio.sleep(CONNECTION_SECONDS)
+    finally:
+        stream.close()
