@@ -29,12 +29,17 @@ export class Arming {
     for (const button of buttons) this.#observer.observe(button);
   }
 
-  get commandSeen(): boolean {
-    return this.#command === null || this.#seen.has(this.#command);
+  armed(button: Element): boolean {
+    return this.#commandSeen && this.#seen.has(button);
   }
 
-  armed(button: Element): boolean {
-    return this.commandSeen && this.#seen.has(button);
+  /** Somebody is at the buttons without having seen the command. */
+  get commandMissed(): boolean {
+    return !this.#commandSeen && this.#seen.size > 0;
+  }
+
+  get #commandSeen(): boolean {
+    return this.#command === null || this.#seen.has(this.#command);
   }
 
   end(): void {

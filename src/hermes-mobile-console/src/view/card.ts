@@ -17,12 +17,12 @@ export class CardView implements EntryView {
   readonly #actions: LogActions;
   readonly #buttons = element('div', { class: 'options' });
   readonly #other: OtherAnswer | null;
-  readonly #unread = element('p', { class: 'hint' }, 'Read the command first: it is further up.');
   readonly #time = element('p', { class: 'time', role: 'timer', 'data-testid': 'time-left' });
   readonly #outcome = element('p', { class: 'outcome', 'data-testid': 'outcome' });
   readonly #arming: Arming;
   readonly #ticking: ReturnType<typeof setInterval>;
   #called = false;
+  #ended = false;
 
   constructor(card: Card, actions: LogActions) {
     const { prompt } = card;
@@ -36,14 +36,7 @@ export class CardView implements EntryView {
       'data-testid': 'card',
       'data-kind': prompt.kind,
     });
-    this.root.append(
-      title,
-      ...this.#details(),
-      this.#time,
-      this.#unread,
-      this.#buttons,
-      this.#outcome,
-    );
+    this.root.append(title, ...this.#details(), this.#time, this.#buttons, this.#outcome);
 
     const wordsOnly = prompt.kind === 'clarify' && prompt.options.length === 0;
     const hasOther = wordsOnly || prompt.options.some((option) => option.id === OTHER);
@@ -76,18 +69,25 @@ export class CardView implements EntryView {
     this.#buttons.hidden = !asked;
     if (this.#other !== null && !asked) this.#other.root.hidden = true;
     this.#time.hidden = !asked;
-    this.#unread.hidden = !asked || this.#arming.commandSeen;
     this.#time.textContent = this.#timeInWords();
     this.#outcome.textContent = this.#outcomeInWords();
     // What had the focus goes: then the card has it, not the top of the page.
     const focused = document.activeElement;
     if (this.root.contains(focused) && focused?.closest('[hidden]')) this.root.focus();
-    if (answer.state === 'closed' || answer.state === 'expired') this.end();
+    if (answer.state === 'closed' || answer.state === 'expired') this.#close();
   }
 
   end(): void {
     clearInterval(this.#ticking);
     this.#arming.end();
+  }
+
+  #close(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.end();
+    // Who answered has the focus here, and hears it; who did not has to be told.
+    if (this.#card.answer.state === 'expired') this.#actions.announce(this.#outcomeInWords());
   }
 
   #details(): HTMLElement[] {
@@ -168,7 +168,9 @@ export class CardView implements EntryView {
   #timeInWords(): string {
     if (!this.#actions.connected()) return 'No connection: the answer cannot be sent now.';
     const left = this.#secondsLeft();
-    return left > 0 ? `${minutes(left)} left` : 'The time is up.';
+    if (left <= 0) return 'The time is up.';
+    const advice = this.#arming.commandMissed ? '. Read the command first: it is further up.' : '';
+    return `${minutes(left)} left${advice}`;
   }
 
   #outcomeInWords(): string {

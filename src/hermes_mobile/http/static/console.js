@@ -1828,11 +1828,15 @@
       if (command !== null) this.#observer.observe(command);
       for (const button of buttons) this.#observer.observe(button);
     }
-    get commandSeen() {
-      return this.#command === null || this.#seen.has(this.#command);
-    }
     armed(button) {
-      return this.commandSeen && this.#seen.has(button);
+      return this.#commandSeen && this.#seen.has(button);
+    }
+    /** Somebody is at the buttons without having seen the command. */
+    get commandMissed() {
+      return !this.#commandSeen && this.#seen.size > 0;
+    }
+    get #commandSeen() {
+      return this.#command === null || this.#seen.has(this.#command);
     }
     end() {
       for (const timer of this.#timers.values()) clearTimeout(timer);
@@ -1864,12 +1868,12 @@
     #actions;
     #buttons = element("div", { class: "options" });
     #other;
-    #unread = element("p", { class: "hint" }, "Read the command first: it is further up.");
     #time = element("p", { class: "time", role: "timer", "data-testid": "time-left" });
     #outcome = element("p", { class: "outcome", "data-testid": "outcome" });
     #arming;
     #ticking;
     #called = false;
+    #ended = false;
     constructor(card, actions) {
       const { prompt } = card;
       this.#card = card;
@@ -1882,14 +1886,7 @@
         "data-testid": "card",
         "data-kind": prompt.kind
       });
-      this.root.append(
-        title,
-        ...this.#details(),
-        this.#time,
-        this.#unread,
-        this.#buttons,
-        this.#outcome
-      );
+      this.root.append(title, ...this.#details(), this.#time, this.#buttons, this.#outcome);
       const wordsOnly = prompt.kind === "clarify" && prompt.options.length === 0;
       const hasOther = wordsOnly || prompt.options.some((option) => option.id === OTHER);
       this.#other = hasOther ? new OtherAnswer(card, actions, (text) => this.#choose(OTHER, text)) : null;
@@ -1916,16 +1913,21 @@
       this.#buttons.hidden = !asked;
       if (this.#other !== null && !asked) this.#other.root.hidden = true;
       this.#time.hidden = !asked;
-      this.#unread.hidden = !asked || this.#arming.commandSeen;
       this.#time.textContent = this.#timeInWords();
       this.#outcome.textContent = this.#outcomeInWords();
       const focused = document.activeElement;
       if (this.root.contains(focused) && focused?.closest("[hidden]")) this.root.focus();
-      if (answer.state === "closed" || answer.state === "expired") this.end();
+      if (answer.state === "closed" || answer.state === "expired") this.#close();
     }
     end() {
       clearInterval(this.#ticking);
       this.#arming.end();
+    }
+    #close() {
+      if (this.#ended) return;
+      this.#ended = true;
+      this.end();
+      if (this.#card.answer.state === "expired") this.#actions.announce(this.#outcomeInWords());
     }
     #details() {
       const { command, description } = this.#card.prompt;
@@ -1997,7 +1999,9 @@
     #timeInWords() {
       if (!this.#actions.connected()) return "No connection: the answer cannot be sent now.";
       const left = this.#secondsLeft();
-      return left > 0 ? `${minutes(left)} left` : "The time is up.";
+      if (left <= 0) return "The time is up.";
+      const advice = this.#arming.commandMissed ? ". Read the command first: it is further up." : "";
+      return `${minutes(left)} left${advice}`;
     }
     #outcomeInWords() {
       const { answer, prompt } = this.#card;
