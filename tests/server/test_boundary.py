@@ -439,8 +439,11 @@ async def test_a_peer_that_still_does_not_read_is_left_after_the_drain(
 class Talker(Agent):
     """Says many small things to every message."""
 
+    def __init__(self, replies: int = 1000) -> None:
+        self.replies = replies
+
     async def handle(self, turn: Turn) -> None:
-        for n in range(1000):
+        for n in range(self.replies):
             await turn.reply(f"reply {n}")
 
 
@@ -472,3 +475,25 @@ async def test_a_slow_peer_sees_the_last_edit_and_few_before_it(
         states = [frame for frame in frames if frame["t"] == "message"]
         assert len(states) <= 2
         assert len(states[-1]["text"].split()) == 400
+
+
+async def test_why_it_ended_is_known_though_the_writer_is_busy(
+    autojump_clock: MockClock, logs: Logs
+) -> None:
+    """D2, D35: a write that the end overtakes does not make a peer's own fault, or goodbye, a loss."""
+    farewells = {
+        "not utf-8": client_frame(Opcode.TEXT, b"\xff"),
+        "peer left": client_frame(Opcode.CLOSE, b"\x03\xe8"),
+    }
+    async with open_house(Talker(30)) as house:
+        for why, farewell in farewells.items():
+            for n in range(40):
+                rude = await house.connect(f"rude {n}")
+                await rude.say(why, "talk")
+                await rude.expect("message")
+                await rude.stream.send_all(farewell)
+                await rude.wait_closed()
+                await rude.vanish()
+            await wait_all_tasks_blocked()
+            assert {end for _, end in ends(logs)} == {why}
+            logs.clear()

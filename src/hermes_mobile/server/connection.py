@@ -368,6 +368,8 @@ class Connection:
             await writer.run()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self.end(endings.LOST)
+        except trio.ClosedResourceError:
+            return  # the library has left the wire: the reader is about to learn why
 
     def _written(self, units: list[Unit]) -> None:
         session = self.session
