@@ -1,0 +1,432 @@
+"""What the agent says, frame by frame: replies in pieces, streams, files, and misuse of the port."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from cast import Scripted
+from hermes_mobile.agents import Mode, OutgoingFile, TurnError
+from hermes_mobile.protocol.frames import MediaOut
+from hermes_mobile.protocol.slicing import pieces
+from house import open_house
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hermes_mobile.agents import Turn
+
+
+def words(count: int, name: str = "word") -> str:
+    return " ".join(f"{name}{number}" for number in range(count))
+
+
+def spoken(frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The message and media frames among `frames`."""
+    return [frame for frame in frames if frame["t"] in {"message", "media"}]
+
+
+def state(frame: dict[str, Any]) -> tuple[str, bool, bool]:
+    """What a frame of a stream says: its text, `edit`, `final`."""
+    assert frame["chunk"] == {"index": 0, "total": 1}
+    return frame["text"], frame.get("edit", False), frame["final"]
+
+
+# Replies, in pieces
+
+
+async def test_a_long_reply_is_pieces_of_one_message(autojump_clock: MockClock) -> None:
+    """D28: one id, indexes from 0, at most 3,500 code points each, final on the last, nothing lost."""
+    text = words(1500)
+    async with open_house() as house:
+        peer = await house.connect()
+        await house.hub.conversation("phone").reply(text)
+        frames = spoken(await peer.drain())
+    assert "".join(frame["text"] for frame in frames) == text
+    assert [frame["text"] for frame in frames] == pieces(text)
+    assert max(len(frame["text"]) for frame in frames) <= 3500
+    assert [frame["chunk"] for frame in frames] == [{"index": i, "total": 4} for i in range(4)]
+    assert [frame["final"] for frame in frames] == [False, False, False, True]
+    assert len({frame["id"] for frame in frames}) == 1
+    assert not any("edit" in frame for frame in frames)
+
+
+async def test_reply_returns_the_id_of_its_message(autojump_clock: MockClock) -> None:
+    """The port: the id that `reply` and `send_file` return is the one on the wire."""
+    async with open_house() as house:
+        peer = await house.connect()
+        talk = house.hub.conversation("phone")
+        ids = [await talk.reply("a"), await talk.send_file(OutgoingFile(MediaOut.IMAGE, b"x"))]
+        frames = spoken(await peer.drain())
+    assert [frame["id"] for frame in frames] == ids
+
+
+async def test_pieces_and_chunks_are_consecutive(autojump_clock: MockClock) -> None:
+    """D28: of turns that speak at once, no piece or chunk stands between those of another's unit."""
+
+    async def speak(turn: Turn) -> None:
+        for _ in range(4):
+            await turn.reply(words(1000))
+            await turn.send_file(OutgoingFile(MediaOut.DOCUMENT, bytes(20_000)))
+
+    async with open_house(
+        Scripted(speak, Mode.CONCURRENT), media_chunk_bytes=4096, outbox_frames=3
+    ) as house:
+        house.send_buffer = 4096
+        peer = await house.connect()
+        for message in ("m1", "m2", "m3"):
+            await peer.say(message, "go")
+        frames: list[dict[str, Any]] = []
+        while sum(frame["final"] for frame in frames) < 3 * 8:
+            frames += spoken([await peer.receive()])  # type: ignore[list-item]
+    parts = iter(frames)
+    for first in parts:
+        total = first["parts"] if first["t"] == "media" else first["chunk"]["total"]
+        unit = [first, *(next(parts) for _ in range(total - 1))]
+        assert {frame["id"] for frame in unit} == {first["id"]}
+        assert [frame["final"] for frame in unit] == [False] * (total - 1) + [True]
+
+
+async def test_a_file_of_some_chunks_has_size_and_metadata(autojump_clock: MockClock) -> None:
+    """D31: parts from 0 of the set size, `size` of the whole, `final` on the last, all the data."""
+    data = bytes(range(256)) * 40
+    file = OutgoingFile(MediaOut.DOCUMENT, data, "a.bin", caption="Look", reply_to="m1")
+    async with open_house(media_chunk_bytes=4096) as house:
+        peer = await house.connect()
+        await house.hub.conversation("phone").send_file(file)
+        frames = spoken(await peer.drain())
+    assert [(frame["part"], frame["parts"], frame["final"]) for frame in frames] == [
+        (0, 3, False),
+        (1, 3, False),
+        (2, 3, True),
+    ]
+    assert {frame["size"] for frame in frames} == {10_240}
+    assert b"".join(base64.b64decode(frame["data"]) for frame in frames) == data
+    assert frames[0]["caption"] == "Look"
+    assert {(frame["kind"], frame["filename"], frame["reply_to"]) for frame in frames} == {
+        ("document", "a.bin", "m1")
+    }
+
+
+# Streams, as edits
+
+
+async def test_a_stream_is_a_message_and_its_edits(autojump_clock: MockClock) -> None:
+    """D29: first not final, then edits with the whole text, the last one final, nothing after it."""
+
+    async def speak(turn: Turn) -> None:
+        async with turn.stream() as stream:
+            await stream.update("one")
+            await trio.sleep(0.1)
+            await stream.append(" two")
+            await trio.sleep(0.1)
+            await stream.update("one two three")
+            await trio.sleep(0.1)
+
+    async with open_house(Scripted(speak)) as house:
+        peer = await house.connect()
+        await peer.say("m1", "go")
+        frames = spoken(await peer.receive_for(60))
+    assert [state(frame) for frame in frames] == [
+        ("one", False, False),
+        ("one two", True, False),
+        ("one two three", True, False),
+        ("one two three", True, True),
+    ]
+    assert len({frame["id"] for frame in frames}) == 1
+
+
+async def test_a_state_that_changes_nothing_is_not_sent(autojump_clock: MockClock) -> None:
+    """D29: the same text again is no state."""
+    async with open_house() as house:
+        peer = await house.connect()
+        async with house.hub.conversation("phone").stream() as stream:
+            await stream.update("one")
+            await peer.expect("message")
+            await stream.update("one")
+            await stream.append("")
+            assert await peer.drain() == []
+
+
+async def test_an_empty_stream_says_nothing(autojump_clock: MockClock) -> None:
+    """D29: a stream without a word is no message."""
+    async with open_house() as house:
+        peer = await house.connect()
+        async with house.hub.conversation("phone").stream() as stream:
+            await stream.update("")
+        assert await peer.drain() == []
+
+
+async def test_a_stream_goes_on_under_a_new_id_at_the_cut(autojump_clock: MockClock) -> None:
+    """D29: no message beyond one frame: at the cut it is final, and the rest is another message."""
+    text = words(800)
+    first, second = pieces(text)
+    async with open_house() as house:
+        peer = await house.connect()
+        async with house.hub.conversation("phone").stream() as stream:
+            await stream.update(text[:3400])
+            before = await peer.expect("message")
+            await stream.update(text)
+            end, start = spoken(await peer.drain())
+        (last,) = spoken(await peer.drain())
+    assert state(before) == (text[:3400], False, False)
+    assert state(end) == (first, True, True)
+    assert state(start) == (second, False, False)
+    assert state(last) == (second, True, True)
+    assert before["id"] == end["id"] != start["id"] == last["id"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([1, 400, 3499, 3500, 3501, 9000]), st.booleans()), max_size=8
+    )
+)
+def test_a_stream_ends_as_the_pieces_of_its_text(growth: list[tuple[int, bool]]) -> None:
+    """D29: however it grows, its messages are final once, edits of what was seen, and D28's pieces."""
+    text = words(12_000)
+
+    async def speak(turn: Turn) -> None:
+        async with turn.stream() as stream:
+            length = 0
+            for more, pause in growth:
+                length += more
+                await stream.update(text[:length])
+                if pause:
+                    await trio.sleep(1)
+
+    async def main() -> list[dict[str, Any]]:
+        async with open_house(Scripted(speak)) as house:
+            peer = await house.connect()
+            await peer.say("m1", "go")
+            return spoken(await peer.receive_for(60))
+
+    shown: dict[str, tuple[str, bool, bool]] = {}
+    for frame in trio.run(main, clock=MockClock(autojump_threshold=0)):
+        said, edit, _ = state(frame)
+        before = shown.get(frame["id"])
+        assert edit == (before is not None)
+        assert before is None or not before[2], "something follows the final state"
+        assert len(said) <= 3500
+        shown[frame["id"]] = state(frame)
+    expected = text[: sum(more for more, _ in growth)]
+    assert all(final for _, _, final in shown.values())
+    assert [said for said, _, _ in shown.values()] == (pieces(expected) if expected else [])
+
+
+@pytest.mark.parametrize("how", ["failure", "stop"])
+async def test_a_stream_that_is_cut_short_ends_final(autojump_clock: MockClock, how: str) -> None:
+    """D29: leaving the stream by an exception or by `/stop` shows its last state as final."""
+
+    async def speak(turn: Turn) -> None:
+        async with turn.stream() as stream:
+            await stream.update("half a")
+            await trio.sleep(1)
+            await stream.update("half a word")
+            if how == "failure":
+                raise RuntimeError
+            await trio.sleep_forever()
+
+    async with open_house(Scripted(speak)) as house:
+        peer = await house.connect()
+        await peer.say("m1", "go")
+        await trio.sleep(2)
+        await peer.say("m2", "/stop")
+        frames = [frame for frame in spoken(await peer.drain()) if "top" not in frame["text"]]
+    assert state(frames[-1]) == ("half a word", True, True)
+
+
+async def test_a_slow_link_is_behind_by_one_edit(autojump_clock: MockClock) -> None:
+    """D29: while nothing is read a hundred states become one, and it is the newest."""
+    async with open_house() as house:
+        house.send_buffer = 4096
+        peer = await house.connect()
+        talk = house.hub.conversation("phone")
+        async with talk.stream() as stream:
+            await stream.update("0")
+            await peer.expect("message", text="0")
+            await talk.reply("x" * 200_000)
+            await wait_all_tasks_blocked()
+            for number in range(1, 101):
+                await stream.update(words(number))
+                await trio.sleep(0.01)
+            frames = [frame for frame in spoken(await peer.drain()) if "word0" in frame["text"]]
+            assert [state(frame) for frame in frames] == [(words(100), True, False)]
+
+
+async def test_a_stream_that_ends_on_a_stalled_link_is_one_message(
+    autojump_clock: MockClock,
+) -> None:
+    """D29: what the app never saw growing it gets whole, final, and not as an edit."""
+    async with open_house() as house:
+        house.send_buffer = 4096
+        peer = await house.connect()
+        talk = house.hub.conversation("phone")
+        await talk.reply("x" * 200_000)
+        await wait_all_tasks_blocked()
+        async with talk.stream() as stream:
+            for number in range(1, 10):
+                await stream.update(words(number))
+                await trio.sleep(0.01)
+        frames = [frame for frame in spoken(await peer.drain()) if "word0" in frame["text"]]
+    assert [state(frame) for frame in frames] == [(words(9), False, True)]
+
+
+async def test_a_stream_in_a_loop_lets_others_work(autojump_clock: MockClock) -> None:
+    """The port: every update is a checkpoint, even where the state before it still waits."""
+    turns = 0
+
+    async def tick() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async with open_house() as house, trio.open_nursery() as nursery:
+        house.send_buffer = 4096
+        await house.connect()
+        talk = house.hub.conversation("phone")
+        await talk.reply("x" * 200_000)
+        async with talk.stream() as stream:
+            await stream.update("0")
+            await wait_all_tasks_blocked()
+            nursery.start_soon(tick)
+            for number in range(50):
+                await stream.append(str(number))
+        nursery.cancel_scope.cancel()
+    assert turns >= 49
+
+
+async def test_a_growing_stream_never_waits_for_itself(autojump_clock: MockClock) -> None:
+    """D32, D33: room for one unit is enough for a stream, whose place is its own."""
+    async with open_house(keep_units=1, keep_bytes=20_000) as house:
+        peer = await house.connect()
+        with trio.fail_after(60):
+            async with house.hub.conversation("phone").stream() as stream:
+                for number in range(1, 5):
+                    await stream.update(words(number * 100))
+                    assert (await peer.expect("message"))["text"] == words(number * 100)
+                    await trio.sleep(2)
+
+
+# Streams across connections
+
+
+async def test_the_first_state_on_a_device_is_no_edit(autojump_clock: MockClock) -> None:
+    """D29: a stream whose beginning was not confirmed begins again, with its newest state."""
+    async with open_house() as house:
+        peer = await house.connect()
+        async with house.hub.conversation("phone").stream() as stream:
+            await stream.update("one")
+            first = await peer.expect("message")
+            await peer.vanish()
+            await wait_all_tasks_blocked()
+            await stream.update("one two")
+            peer = await house.connect()
+            second = await peer.expect("message")
+        last = await peer.expect("message")
+    assert state(second) == ("one two", False, False)
+    assert state(last) == ("one two", True, True)
+    assert first["id"] == second["id"] == last["id"]
+
+
+async def test_what_a_device_confirmed_is_edited_on_the_next_connection(
+    autojump_clock: MockClock,
+) -> None:
+    """D29: a state that was confirmed is not repeated, and the next one is an edit."""
+    async with open_house() as house:
+        peer = await house.connect()
+        async with house.hub.conversation("phone").stream() as stream:
+            await stream.update("one")
+            await peer.receive_for(2)
+            await peer.vanish()
+            peer = await house.connect()
+            assert spoken(await peer.drain()) == []
+            await stream.update("one two")
+            assert state(await peer.expect("message")) == ("one two", True, False)
+
+
+async def test_a_stream_outlives_the_session_it_began_in(autojump_clock: MockClock) -> None:
+    """D32: a stream that was silent while its device was away speaks to the device that is back."""
+    async with open_house() as house:
+        peer = await house.connect()
+        async with house.hub.conversation("phone").stream() as stream:
+            await peer.vanish()
+            await wait_all_tasks_blocked()
+            assert house.hub.registry.get("phone") is None
+            peer = await house.connect()
+            await stream.update("here")
+            assert state(await peer.expect("message")) == ("here", False, False)
+
+
+# Misuse
+
+
+BIG = OutgoingFile(MediaOut.VIDEO, bytes(8 * 1024 * 1024 + 1))
+
+
+async def use_after_the_end(turn: Turn) -> None:
+    async with turn.stream() as stream:
+        await stream.update("a")
+    await stream.update("b")
+
+
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        lambda turn: turn.reply(""),
+        lambda turn: turn.reply("x" * 30_000),
+        lambda turn: turn.send_file(OutgoingFile(MediaOut.IMAGE)),
+        lambda turn: turn.send_file(BIG),
+        lambda turn: turn.ask_approval(" "),
+        lambda turn: turn.ask_approval("ls", options=("perhaps",)),
+        lambda turn: turn.ask_confirmation(""),
+        lambda turn: turn.ask(""),
+        lambda turn: turn.ask("What?", ["a", ""]),
+        lambda turn: turn.ask("What?", ttl=0),
+        lambda turn: turn.ask("What?", ttl=-1),
+        lambda turn: turn.ask("What?", ttl=float("inf")),
+        lambda turn: turn.ask("What?", ttl=float("nan")),
+        use_after_the_end,
+    ],
+)
+async def test_misuse_of_the_port_is_a_turn_error(
+    autojump_clock: MockClock, misuse: Callable[[Turn], Awaitable[None]]
+) -> None:
+    """The port: what cannot be said raises TurnError, and nothing of it reaches the app."""
+
+    async def speak(turn: Turn) -> None:
+        with pytest.raises(TurnError):
+            await misuse(turn)
+        await turn.reply("done")
+
+    async with open_house(Scripted(speak), keep_bytes=100_000) as house:
+        peer = await house.connect()
+        await peer.say("m1", "go")
+        frames = await peer.receive_until("typing", stop=True)
+    said = [frame for frame in frames if frame["t"] not in {"avatar", "typing"}]
+    assert [frame.get("text") for frame in said if not frame.get("edit")][-1] == "done"
+    assert all(frame["t"] == "message" for frame in said)
+
+
+async def test_a_lone_surrogate_is_replaced(autojump_clock: MockClock) -> None:
+    """D2: what no UTF-8 can hold becomes U+FFFD, in replies, streams, files and cards alike."""
+
+    async def speak(turn: Turn) -> None:
+        await turn.reply("a\ud800b")
+        async with turn.stream() as stream:
+            await stream.update("c\udc00")
+        await turn.send_file(OutgoingFile(MediaOut.IMAGE, b"x", "\ud800.png", caption="\udfff"))
+        await turn.ask("\ud800?", ["\udc00"])
+
+    async with open_house(Scripted(speak)) as house:
+        peer = await house.connect()
+        await peer.say("m1", "go")
+        frames = await peer.receive_until("prompt")
+    texts = [frame["text"] for frame in frames if "text" in frame]
+    assert texts == ["a\ufffdb", "c\ufffd", "\ufffd?"]
