@@ -147,6 +147,20 @@ def test_without_anyone_sigterm_ends_at_once(serve):
     assert server.wait(timeout=5) == 0
 
 
+async def test_a_second_signal_changes_nothing(serve):
+    """D35: who is impatient does not turn an orderly end into another one."""
+    server = serve(MOBILE_SHUTDOWN_GRACE=GRACE)
+    async with server.connect() as caller:
+        await caller.say("m1", "/think 60")
+        await caller.expect("typing")
+        server.terminate()
+        await server.wait_logged("stopping")
+        server.terminate()
+        await server.wait_logged("stopping already")
+        assert await caller.receive_end() == SHUTDOWN
+        assert await trio.to_thread.run_sync(server.wait) == 0
+
+
 async def test_sigint_ends_with_130(serve):
     """Ctrl-C is an orderly stop too, and says that it was one."""
     server = serve(MOBILE_SHUTDOWN_GRACE=GRACE)
