@@ -366,7 +366,7 @@ class Connection:
     async def _write(self, writer: Writer) -> None:
         try:
             await writer.run()
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        except trio.BrokenResourceError:
             self.end(endings.LOST)
         except trio.ClosedResourceError:
             return  # the library has left the wire: the reader is about to learn why
