@@ -93,6 +93,7 @@ class App:
                 assert frame["id"] not in self.ended, "a card comes back after its end"
             case "prompt_done":
                 self.ended.add(frame["id"])
+                self._finish(f"end of {frame['id']}", line)
             case "error" if not frame["fatal"]:
                 assert not line.notice, "more than one notice on a connection"
                 assert frame["code"] == "internal_error"
@@ -113,8 +114,11 @@ class App:
         line.receiving = (unit, part + 1) if part + 1 < parts else None
         if frame["final"]:
             assert line.receiving is None
-            line.finished[unit] = trio.current_time()
-            self.whole.add(unit)
+            self._finish(unit, line)
+
+    def _finish(self, unit: str, line: Line) -> None:
+        line.finished[unit] = trio.current_time()
+        self.whole.add(unit)
 
     @property
     def open_cards(self) -> list[str]:
