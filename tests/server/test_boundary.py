@@ -497,3 +497,34 @@ async def test_why_it_ended_is_known_though_the_writer_is_busy(
             await wait_all_tasks_blocked()
             assert {end for _, end in ends(logs)} == {why}
             logs.clear()
+
+
+async def test_the_first_reason_to_end_is_the_one_that_counts(
+    autojump_clock: MockClock, logs: Logs
+) -> None:
+    """D35: a server that is told twice to stop, or a peer replaced while it goes, says one Close."""
+    async with open_house() as house:
+        peer = await house.connect()
+        await house.stop()
+        await house.stop()
+        assert await peer.wait_closed() == (1001, "shutdown")
+        await peer.vanish()
+        await wait_all_tasks_blocked()
+        assert ends(logs) == [("phone", "shutdown")]
+
+
+async def test_a_replaced_connection_finishes_its_frame_and_nothing_more(
+    autojump_clock: MockClock,
+) -> None:
+    """D11: the Close must not land inside a frame; what follows that frame is the new connection's."""
+    async with open_house() as house:
+        old = await house.connect()
+        await old.say("m1", "/file 300000")
+        await wait_all_tasks_blocked()
+        new = await house.connect()
+        assert (await new.expect("media"))["final"] is True
+        frames = await old.receive_until("media", final=True)
+        assert [frame["t"] for frame in frames] == ["avatar", "typing", "media"]
+        assert await old.receive() is None
+        assert old.closed == (4001, "replaced")
+        assert "media" not in [frame["t"] for frame in await new.receive_for(100)]
