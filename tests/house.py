@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import trio
+import trio.testing
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import (
     AcceptConnection,
@@ -82,6 +83,11 @@ def client_frame(
     if not masked:
         return head + payload
     return head + mask + bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload))
+
+
+def texts(frames: list[dict[str, Any]]) -> list[str]:
+    """What the `message` frames among `frames` say."""
+    return [frame["text"] for frame in frames if frame["t"] == "message"]
 
 
 class Peer:
@@ -272,6 +278,16 @@ class House:
         if first["t"] == "error":
             await peer.wait_closed()
         return peer
+
+    async def say(self, *words: str, device: str = "phone") -> None:
+        """Let the agent say `words` to a device, outside any turn."""
+        for word in words:
+            await self.hub.conversation(device).reply(word)
+
+    async def lose(self, peer: Peer) -> None:
+        """End a connection without a Close frame; returns when the server has noticed."""
+        await peer.vanish()
+        await trio.testing.wait_all_tasks_blocked()
 
     async def stop(self) -> None:
         await wind_down(self.hub)
