@@ -299,7 +299,7 @@ async def test_a_stream_in_a_loop_lets_others_work(autojump_clock: MockClock) ->
             for number in range(50):
                 await stream.append(str(number))
         nursery.cancel_scope.cancel()
-    assert turns >= 49
+    assert turns > 40  # about one for each update
 
 
 async def test_a_growing_stream_never_waits_for_itself(autojump_clock: MockClock) -> None:
