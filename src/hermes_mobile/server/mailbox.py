@@ -32,10 +32,13 @@ class Mailbox:
         return iter(self._units)
 
     def has_room(self, size: int) -> bool:
-        """Whether a unit of `size` bytes fits; an empty mailbox takes any."""
-        return not self._units or (
+        """Whether a unit of `size` bytes fits; where nothing is outstanding, any does.
+
+        What is left then are streams that still grow, perhaps by whoever asks.
+        """
+        return (
             len(self._units) < self._max_units and self.bytes + size <= self._max_bytes
-        )
+        ) or not any(unit.outstanding for unit in self._units)
 
     @property
     def pressing(self) -> bool:
