@@ -105,5 +105,9 @@ class Mailbox:
         return dropped
 
     def next_expiry(self) -> float | None:
-        """When the oldest unit will have been kept long enough; None when there is none."""
-        return next((u.made_at + self._max_age for u in self._units if u.may_be_dropped), None)
+        """When the oldest unit will have been kept long enough; None when there is none.
+
+        It need not be the first: while it waited for room, another may have been said.
+        """
+        made = (unit.made_at for unit in self._units if unit.may_be_dropped)
+        return min((at + self._max_age for at in made), default=None)
