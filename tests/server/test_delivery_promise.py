@@ -52,6 +52,8 @@ class Line:
     """Units that are whole, and when."""
     receiving: tuple[str, int] | None = None
     """The message or file of which more parts must follow at once, and the next part."""
+    received: Any = ""
+    """What there is of it."""
     notice: int = 0
 
     def __attrs_post_init__(self) -> None:
@@ -76,7 +78,7 @@ class App:
     """What the person has on the screen, over all connections."""
 
     shown: dict[str, str | bytes] = field(factory=dict)
-    """Messages and files by id, in the order in which they first appeared."""
+    """Messages and files by id, in the order in which they first appeared; empty until whole."""
     whole: set[str] = field(factory=set)
     confirmed: set[str] = field(factory=set)
     cards: dict[str, str] = field(factory=dict)
@@ -110,10 +112,12 @@ class App:
         assert part == 0 or line.receiving, "a unit does not begin with its first part (D32)"
         if frame.get("edit"):
             assert unit in self.shown, "an edit of what was never seen (D29)"
-        self.shown[unit] = content if part == 0 else self.shown[unit] + content
+        line.received = content if part == 0 else line.received + content
         line.receiving = (unit, part + 1) if part + 1 < parts else None
+        self.shown.setdefault(unit, "")
         if frame["final"]:
             assert line.receiving is None
+            self.shown[unit] = line.received
             self._finish(unit, line)
 
     def _finish(self, unit: str, line: Line) -> None:
