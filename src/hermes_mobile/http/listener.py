@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-MAX_CONNECTIONS: Final = 128
+MAX_CONNECTIONS: Final = 256
 """One more is closed at once: descriptors are for devices."""
-CONNECTION_SECONDS: Final = 120.0
-"""How long a connection may last, whatever it does; a scraper that keeps one just opens the next."""
-WRITE_SECONDS: Final = 10.0
-"""How long a write may go without progress."""
+CONNECTION_SECONDS: Final = 60.0
+"""How long a connection may last, whatever its peer does, or does not."""
+IDLE_SECONDS: Final = 2.0
+"""How long it may wait for a request; Hypercorn keeps it as long when the peer has left."""
 
 
 @asynccontextmanager
@@ -69,6 +69,7 @@ class HttpSide:
         self._config = Config()
         self._config.errorlog = None  # what goes wrong is logged here, and in `site`
         self._config.include_server_header = False
+        self._config.keep_alive_timeout = IDLE_SECONDS
 
     @property
     def url(self) -> str:
@@ -88,7 +89,7 @@ class HttpSide:
                 nursery.start_soon(lag.measure)
                 serve_peer = partial(self._serve, app)
                 for listener in self._listeners:
-                    nursery.start_soon(accept, listener, serve_peer, WRITE_SECONDS, nursery)
+                    nursery.start_soon(accept, listener, serve_peer, CONNECTION_SECONDS, nursery)
         finally:
             hub.avatar_page = ""
 
@@ -99,7 +100,8 @@ class HttpSide:
         self._open += 1
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(close_in_time, stream)
+                nursery.cancel_scope.deadline = trio.current_time() + CONNECTION_SECONDS
+                nursery.start_soon(close_when_cancelled, stream)
                 context, state = WorkerContext(None), ConnectionState({})
                 await TCPServer(app, self._config, context, state, stream)  # type: ignore[arg-type]
                 nursery.cancel_scope.cancel()
@@ -109,9 +111,9 @@ class HttpSide:
             self._open -= 1
 
 
-async def close_in_time(stream: SocketStream) -> None:
-    """Close `stream` once it is time or this is cancelled: it ends even a write under a shield."""
+async def close_when_cancelled(stream: SocketStream) -> None:
+    """Close `stream` on cancellation: a write under a shield notices nothing else."""
     try:
-        await trio.sleep(CONNECTION_SECONDS)
+        await trio.sleep_forever()
     finally:
         stream.close()
