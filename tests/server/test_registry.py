@@ -98,6 +98,7 @@ async def test_closed_cards_are_remembered_for_the_keeping_time(
         await peer.receive_for(2)
         await house.lose(peer)
         await trio.sleep(away)
+        await wait_all_tasks_blocked()
         assert known(house) == ({"phone"} if applied else set())
         peer = await house.connect()
         await peer.send(answer)
