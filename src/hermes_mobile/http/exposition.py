@@ -105,7 +105,7 @@ class Figures(Collector):
         known.add_metric(["connected"], connected)
         known.add_metric(["away"], len(sessions) - connected)
         yield known
-        waiting = sum(session.waiting_messages for session in sessions)
+        waiting = sum(len(session.inbox) for session in sessions)
         yield gauge("messages_waiting", "Messages that wait for the agent.", waiting)
         units, size = sum(len(s.mailbox) for s in sessions), sum(s.mailbox.bytes for s in sessions)
         yield gauge("units_kept", "Units that their device has not confirmed.", units)

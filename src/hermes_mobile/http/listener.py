@@ -23,7 +23,7 @@ from hermes_mobile.http.assets import load_assets
 from hermes_mobile.http.lag import LoopLag
 from hermes_mobile.http.site import build_site
 from hermes_mobile.server.app import accept, open_listeners
-from hermes_mobile.server.session import where
+from hermes_mobile.server.fault import where
 
 if TYPE_CHECKING:
     import socket

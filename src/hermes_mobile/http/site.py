@@ -15,7 +15,7 @@ from hermes_mobile import __version__
 from hermes_mobile.http import exposition
 from hermes_mobile.http.origin import websocket_origin
 from hermes_mobile.http.security import secured
-from hermes_mobile.server.session import where
+from hermes_mobile.server.fault import where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,8 +18,8 @@ import trio
 
 from hermes_mobile.server import ending as endings
 from hermes_mobile.server.connection import serve_connection
+from hermes_mobile.server.fault import where
 from hermes_mobile.server.hub import Address, Hub
-from hermes_mobile.server.session import where
 from hermes_mobile.server.stream import SEND_BUFFER_BYTES, SocketStream
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ async def wind_down(hub: Hub) -> None:
     with trio.move_on_after(hub.settings.shutdown_grace):
         await hub.wait_quiet()
     for session in hub.registry:
-        session.cut_short()
+        session.inbox.cut_short()
     with trio.move_on_after(CUT_SECONDS):  # a turn that was cut says so before its connection ends
         await hub.wait_quiet()
     for connection in list(hub.connections):

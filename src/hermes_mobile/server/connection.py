@@ -15,28 +15,23 @@ from attrs import asdict, define
 from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from hermes_mobile.protocol.codec import decode, decode_hello, encode
-from hermes_mobile.protocol.errors import CloseCode, ErrorCode, ProtocolError, bad_frame, too_big
+from hermes_mobile.protocol.errors import ErrorCode, ProtocolError, bad_frame
 from hermes_mobile.protocol.frames import (
-    Accepted,
-    Deliver,
-    Delivered,
     Error,
     MediaIn,
-    Ping,
-    Pong,
     Ready,
 )
 from hermes_mobile.protocol.limits import MAX_FRAME_BYTES, MAX_HELLO_BYTES
 from hermes_mobile.protocol.uploads import Uploads
 from hermes_mobile.server import ending as endings
 from hermes_mobile.server.access import resolve_peer
-from hermes_mobile.server.delivery import deliver
+from hermes_mobile.server.delivery import Deliveries
 from hermes_mobile.server.dispatch import dispatch
 from hermes_mobile.server.ending import Ending
+from hermes_mobile.server.fault import where
 from hermes_mobile.server.heartbeat import Heartbeat
 from hermes_mobile.server.outbox import Outbox
 from hermes_mobile.server.scanner import FrameScanner, Opcode, server_frame
-from hermes_mobile.server.session import where
 from hermes_mobile.server.stream import RECEIVE_BYTES
 from hermes_mobile.server.timer import Timer
 from hermes_mobile.server.upgrade import (
@@ -51,7 +46,7 @@ from hermes_mobile.server.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_websocket import CloseReason, WebSocketConnection
+    from trio_websocket import WebSocketConnection
 
     from hermes_mobile.protocol.frames import ClientFrame, Hello, ServerFrame
     from hermes_mobile.server.access import Admission
@@ -66,8 +61,6 @@ Frame = TypeVar("Frame", bound="ClientFrame")
 
 DRAIN_SECONDS: Final = 2.0
 """How long an ending connection may take to write what is queued."""
-DELIVERIES_WAITING: Final = 32
-"""Deliveries of one connection without an outcome; beyond it the connection is not read."""
 OUTBOX_RESERVE: Final = 256
 """Room in the outbox beside full queues: open cards shown anew, states, pings."""
 NO_LIMIT: Final = 2**63
@@ -114,6 +107,8 @@ class Connection:
     """One WebSocket, and what its tasks share. `session` is None where it may only deliver (D26)."""
 
     admission: Admission
+    deliveries: Deliveries | None = None
+    """None where it may not deliver."""
     idle_timer: Timer
     card_timer: Timer
     session: Session | None = None
@@ -143,9 +138,6 @@ class Connection:
         self._opening = trio.CancelScope()
         self._reading = trio.CancelScope()
         self._ending: Ending | None = None
-        self._deliveries: trio.MemorySendChannel[Deliver | Ping] | None = None
-        self._undelivered = 0
-        self._delivered = trio.Event()
 
     # The life
 
@@ -216,7 +208,7 @@ class Connection:
                 self.hub.throttle.failed(self._peer.client, trio.current_time())
             self.end(endings.refused(error))
         except ConnectionClosed as closed:
-            self.end(self._how_it_closed(closed.reason))
+            self.end(endings.of_library(self._scanner, closed.reason))
 
     def _take(self, data: str | bytes, decode_it: Callable[[str | bytes], Frame]) -> Frame:
         """Decode and count what the peer sent. Errors: ProtocolError."""
@@ -284,12 +276,15 @@ class Connection:
         self._writer = Writer(self.outbox, self._wire, self.hub.metrics, self._written)
         self._nursery.start_soon(self._write, self._writer)
         self._nursery.start_soon(self._heartbeat_timer.run)
+        if self.admission.may_deliver:
+            self.deliveries = Deliveries(self.hub, self._nursery, self.answer, self.admission)
         if session is not None:
             self.idle_timer = Timer(
                 lambda: session.presence.deadline,
                 lambda now: session.show(session.presence.expire(now)),
             )
-            self.card_timer = Timer(lambda: session.cards.next_deadline, session.close_expired)
+            questions = session.questions
+            self.card_timer = Timer(lambda: questions.next_deadline, questions.close_expired)
             self._nursery.start_soon(self.idle_timer.run)
             self._nursery.start_soon(self.card_timer.run)
 
@@ -316,9 +311,8 @@ class Connection:
     async def _drain(self) -> None:
         """Finish the deliveries that were taken, and let the writer finish what a Close frame ends."""
         with trio.move_on_after(DRAIN_SECONDS):
-            if self._deliveries is not None:
-                self._deliveries.close()
-                await self._delivered.wait()  # a sender need not wait for silence to mean success
+            if self.deliveries is not None:
+                await self.deliveries.finish()
             if self._writer is not None and self._ending and self._ending.code is not None:
                 await self._writer.wait_finished()
 
@@ -341,21 +335,6 @@ class Connection:
         if self.session is not None:
             self.session.detach(self)
             self.hub.throttle.session_closed(self._peer.client)
-
-    def _how_it_closed(self, reason: CloseReason | None) -> Ending:
-        """Why the library has no more messages; `reason` is what it took for the end."""
-        match self._scanner.violation:
-            case CloseCode.REFUSED:
-                limit = MAX_FRAME_BYTES if self.record.frames_in else MAX_HELLO_BYTES
-                return endings.refused(too_big(f"frame: at most {limit} bytes", fatal=True))
-            case None if self._scanner.close_seen:
-                return endings.PEER_LEFT
-            case None if reason is not None and reason.code == CloseCode.INVALID_DATA:
-                return endings.BAD_UTF8
-            case None:
-                return endings.LOST
-            case _:
-                return endings.BAD_FRAMING
 
     # Writing
 
@@ -407,43 +386,3 @@ class Connection:
         if ping <= self._heartbeat.sent:
             session.confirmed(ping)
             self.outbox.room.unpark_all()
-
-    # Deliveries
-
-    @property
-    def delivering(self) -> bool:
-        """Whether a delivery has no outcome yet: pongs then wait for it (D25)."""
-        return self._undelivered > 0
-
-    async def queue_delivery(self, frame: Deliver | Ping) -> None:
-        """Let the connection's deliverer act on `frame` when those before have their outcome."""
-        if self._deliveries is None:
-            self._deliveries, receive = trio.open_memory_channel[Deliver | Ping](DELIVERIES_WAITING)
-            self._nursery.start_soon(self._deliver, receive)
-        self._undelivered += 1
-        await self._deliveries.send(frame)
-
-    async def _deliver(self, frames: trio.MemoryReceiveChannel[Deliver | Ping]) -> None:
-        async for frame in frames:
-            try:
-                match frame:
-                    case Ping(ts):
-                        self.answer(Pong(ts))
-                    case Deliver():
-                        await deliver(self.hub, frame, self._receipt(frame.id))
-                        if self.admission.receipts:
-                            self.answer(Accepted(frame.id))
-            except ProtocolError as error:
-                self.answer(Error(error.code, error.message, id=error.id))
-            finally:
-                self._undelivered -= 1
-        self._delivered.set()
-
-    def _receipt(self, frame_id: str) -> Callable[[str], None]:
-        """What to do when the device, whose id is the argument, confirmed the delivery (D38)."""
-
-        def delivered(device_id: str) -> None:
-            if self.admission.receipts:
-                self.answer(Delivered(frame_id, device_id))
-
-        return delivered

@@ -3,21 +3,87 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from hermes_mobile.agents import OutgoingFile
 from hermes_mobile.protocol.errors import ErrorCode, ProtocolError, bad_frame
+from hermes_mobile.protocol.frames import Accepted, Deliver, Delivered, Error, Ping, Pong
 from hermes_mobile.protocol.uploads import guess_mime
 from hermes_mobile.server.units import FileUnit, MessageUnit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from hermes_mobile.protocol.frames import Deliver
+    from hermes_mobile.protocol.frames import ServerFrame
+    from hermes_mobile.server.access import Admission
     from hermes_mobile.server.hub import Hub
     from hermes_mobile.server.units import Unit
+
+DELIVERIES_WAITING: Final = 32
+"""Deliveries of one connection without an outcome; beyond it the connection is not read."""
+
+
+class Deliveries:
+    """The deliveries of one connection: one after the other, in a task that begins with the first.
+
+    Pings queue among them, for their pongs tell that every earlier delivery has its outcome (D25).
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        nursery: trio.Nursery,
+        answer: Callable[[ServerFrame], None],
+        admission: Admission,
+    ) -> None:
+        self._hub = hub
+        self._nursery = nursery
+        self._answer = answer
+        self._receipts = admission.receipts
+        self._queue, self._frames = trio.open_memory_channel[Deliver | Ping](DELIVERIES_WAITING)
+        self._finished: trio.Event | None = None
+        self._open = 0
+
+    @property
+    def under_way(self) -> bool:
+        """Whether one has no outcome yet."""
+        return self._open > 0
+
+    async def put(self, frame: Deliver | Ping) -> None:
+        """Take `frame` up when those before it are done. Waits while too many are."""
+        if self._finished is None:
+            self._finished = trio.Event()
+            self._nursery.start_soon(self._run, self._finished)
+        self._open += 1
+        await self._queue.send(frame)
+
+    async def finish(self) -> None:
+        """Finish what was taken: a sender need not wait for silence to mean success."""
+        self._queue.close()
+        if self._finished is not None:
+            await self._finished.wait()
+
+    async def _run(self, finished: trio.Event) -> None:
+        async for frame in self._frames:
+            try:
+                match frame:
+                    case Ping(ts):
+                        self._answer(Pong(ts))
+                    case Deliver():
+                        await deliver(self._hub, frame, partial(self._delivered, frame.id))
+                        if self._receipts:
+                            self._answer(Accepted(frame.id))
+            except ProtocolError as error:
+                self._answer(Error(error.code, error.message, id=error.id))
+            finally:
+                self._open -= 1
+        finished.set()
+
+    def _delivered(self, frame_id: str, device_id: str) -> None:
+        if self._receipts:
+            self._answer(Delivered(frame_id, device_id))
 
 
 async def deliver(hub: Hub, frame: Deliver, on_delivered: Callable[[str], None]) -> None:

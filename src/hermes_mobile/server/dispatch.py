@@ -77,17 +77,16 @@ def take_text(connection: Connection, session: Session, frame: Text) -> None:
     """A text: `/stop`, the answer that a card waits for, or a message for the agent."""
     if _is_repeat(connection, session, frame.id):
         return
-    now = trio.current_time()
     if frame.text.strip().lower() == "/stop":
-        session.hub.dedup.record(session.device_id, frame.id, now)
+        session.record(frame.id)
         _accepted(connection, frame.id)
-        session.stop()
-    elif (applied := session.cards.capture(frame.text, now)) is not None:
-        session.hub.dedup.record(session.device_id, frame.id, now)
+        session.inbox.stop()
+    elif (applied := session.questions.capture(frame.text)) is not None:
+        session.record(frame.id)
         _accepted(connection, frame.id)
-        session.apply(applied)
+        session.questions.apply(applied)
     else:
-        session.accept(TextInput(frame.id, frame.text), text_size(frame.text))
+        session.inbox.accept(TextInput(frame.id, frame.text), text_size(frame.text))
         _accepted(connection, frame.id)
 
 
@@ -97,7 +96,7 @@ def take_audio(connection: Connection, session: Session, frame: Audio) -> None:
     if MediaIn.AUDIO not in session.hub.agent.takes:
         raise ProtocolError(ErrorCode.UNSUPPORTED_FRAME, "audio: the agent takes none", id=frame.id)
     size = len(frame.data) + text_size(frame.text or "")
-    session.accept(VoiceInput(frame.id, frame.format, frame.data, frame.text), size)
+    session.inbox.accept(VoiceInput(frame.id, frame.format, frame.data, frame.text), size)
     _accepted(connection, frame.id)
 
 
@@ -115,7 +114,7 @@ def take_media(connection: Connection, session: Session, frame: MediaChunk) -> N
         raise
     if file is not None:
         metrics.upload_completed(len(file.data))
-        session.accept(
+        session.inbox.accept(
             FileInput(file.id, file.kind, file.mime, file.data, file.filename, file.caption),
             len(file.data) + text_size(file.caption),
         )
@@ -127,25 +126,25 @@ def take_answer(connection: Connection, session: Session, frame: PromptAnswer) -
     if session.hub.card_sessions.get(frame.prompt_id, session) is not session:
         raise ProtocolError(ErrorCode.FORBIDDEN, "prompt_id: a card of another device")
     _accepted(connection, frame.prompt_id)
-    done = session.answer(frame)
+    done = session.questions.answer(frame)
     if done is not None:
         connection.answer(done)
 
 
 async def take_ping(connection: Connection, frame: Ping) -> None:
     """A ping; the pong is held back until earlier deliveries have their outcome (D25)."""
-    if connection.delivering:
-        await connection.queue_delivery(frame)
+    if connection.deliveries is not None and connection.deliveries.under_way:
+        await connection.deliveries.put(frame)
     else:
         connection.answer(Pong(frame.ts))
 
 
 async def take_delivery(connection: Connection, frame: Deliver) -> None:
-    if not connection.admission.may_deliver:
+    if connection.deliveries is None:
         raise ProtocolError(
             ErrorCode.FORBIDDEN, "deliver: from this host or with a deliver token only", id=frame.id
         )
-    await connection.queue_delivery(frame)
+    await connection.deliveries.put(frame)
 
 
 def _is_repeat(connection: Connection, session: Session, message_id: str) -> bool:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
-from hermes_mobile.protocol.errors import CloseCode, ErrorCode, ProtocolError
+from hermes_mobile.protocol.errors import CloseCode, ErrorCode, ProtocolError, too_big
 from hermes_mobile.protocol.frames import Error
+
+if TYPE_CHECKING:
+    from trio_websocket import CloseReason
+
+    from hermes_mobile.server.scanner import FrameScanner
 
 
 @frozen
@@ -38,6 +43,21 @@ INTERNAL: Final = Ending(
     CloseCode.INTERNAL_ERROR,
     Error(ErrorCode.INTERNAL_ERROR, "the server failed: reconnect", fatal=True),
 )
+
+
+def of_library(scanner: FrameScanner, reason: CloseReason | None) -> Ending:
+    """Why trio-websocket has no more messages; `reason` is what it took for the end."""
+    match scanner.violation:
+        case CloseCode.REFUSED:
+            return refused(too_big(f"frame: at most {scanner.limit} bytes", fatal=True))
+        case None if scanner.close_seen:
+            return PEER_LEFT
+        case None if reason is not None and reason.code == CloseCode.INVALID_DATA:
+            return BAD_UTF8
+        case None:
+            return LOST
+        case _:
+            return BAD_FRAMING
 
 
 def refused(error: ProtocolError) -> Ending:

@@ -81,7 +81,7 @@ class Hub:
 
     @property
     def running_turns(self) -> int:
-        return sum(len(session.turns) for session in self.registry)
+        return sum(len(session.inbox.turns) for session in self.registry)
 
     async def wait_quiet(self) -> None:
         """Wait until no turn runs any more; none begins once the server stops."""

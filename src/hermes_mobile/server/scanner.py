@@ -46,7 +46,8 @@ class FrameScanner:
     """
 
     def __init__(self, first_limit: int, limit: int, on_pong: Callable[[bytes], None]) -> None:
-        self._limit = first_limit
+        self.limit = first_limit
+        """Bytes that the message which is being read may have."""
         self._later_limit = limit
         self._on_pong = on_pong
         self._header = bytearray()  # of the frame that is being read, until it is complete
@@ -136,7 +137,7 @@ class FrameScanner:
             self._payload_bytes += length
             self._wire_bytes += length + len(header)
             # A well-meant message may consist of many fragments, whose headers are allowed for.
-            if self._payload_bytes > self._limit or self._wire_bytes > self._limit + RECEIVE_BYTES:
+            if self._payload_bytes > self.limit or self._wire_bytes > self.limit + RECEIVE_BYTES:
                 self.violation = CloseCode.REFUSED
                 return
             self._in_message = True
@@ -152,7 +153,7 @@ class FrameScanner:
                 if self._final:
                     self._in_message = False
                     self._payload_bytes = self._wire_bytes = 0
-                    self._limit = self._later_limit
+                    self.limit = self._later_limit
             case Opcode.PONG:
                 mask, payload = self._pong[:MASK_BYTES], self._pong[MASK_BYTES:]
                 self._on_pong(bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload)))

@@ -123,7 +123,7 @@ class Conversation:
         except ValueError as error:
             raise TurnError(str(error)) from error
         await self.room(1, text_size(card.text + card.command))
-        return await self._session.ask(card, self._open_cards)
+        return await self._session.questions.ask(card, self._open_cards)
 
     async def _say(self, unit: Unit) -> None:
         await self.room(unit.frame_count, unit.size)
@@ -175,7 +175,7 @@ class Turn(Conversation):
     def withdraw_cards(self) -> None:
         """Close the cards that are still open: nobody waits for their answers any more (D34)."""
         for card_id in list(self._open_cards):
-            self._session.withdraw(card_id)
+            self._session.questions.withdraw(card_id)
 
 
 class Stream:

@@ -1,0 +1,164 @@
+"""What the app said and the agent has not done yet: messages that wait, and turns that run (D20)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+from attrs import field, frozen
+
+from hermes_mobile.agents import Mode
+from hermes_mobile.protocol.errors import ErrorCode, ProtocolError
+from hermes_mobile.protocol.frames import Error
+from hermes_mobile.server.fault import where
+from hermes_mobile.server.turn import Turn
+from hermes_mobile.server.units import MessageUnit
+
+if TYPE_CHECKING:
+    from hermes_mobile.agents import Input
+    from hermes_mobile.server.session import Session
+
+log = structlog.get_logger()
+
+
+@frozen
+class Waiting:
+    """A message that waits for the agent."""
+
+    input: Input = field(repr=False)
+    size: int
+
+
+class Inbox:
+    """The messages of `session` for the agent; turns run in the hub's nursery, not a connection's."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._hub = session.hub
+        self.turns: set[Turn] = set()
+        self._waiting: deque[Waiting] = deque()
+        self._waiting_bytes = 0
+        self._working = False
+
+    def __len__(self) -> int:
+        """How many wait for the agent."""
+        return len(self._waiting)
+
+    @property
+    def busy(self) -> bool:
+        """Whether the agent works on something of it."""
+        return bool(self.turns or self._working)
+
+    def accept(self, message: Input, size: int) -> None:
+        """Take a message for the agent. Errors: `internal_error` when too many wait (D20)."""
+        hub, settings = self._hub, self._hub.settings
+        if hub.stopping:
+            raise ProtocolError(
+                ErrorCode.INTERNAL_ERROR, "the server is stopping: resend later", id=message.id
+            )
+        waiting = len(self._waiting)
+        if hub.agent.mode is Mode.CONCURRENT:
+            waiting = len(self.turns)
+        if waiting and (
+            waiting >= settings.queue_messages or self._waiting_bytes + size > settings.queue_bytes
+        ):
+            raise ProtocolError(
+                ErrorCode.INTERNAL_ERROR,
+                f"at most {settings.queue_messages} messages, {settings.queue_bytes} bytes, "
+                "wait for the agent: resend later",
+                id=message.id,
+            )
+        self._session.record(message.id)
+        self._waiting_bytes += size
+        if hub.agent.mode is Mode.CONCURRENT:
+            turn = Turn(self._session, message)
+            self.turns.add(turn)
+            hub.turns.start_soon(self._run_apart, turn, size)
+            return
+        self._waiting.append(Waiting(message, size))
+        if not self._working:
+            self._working = True
+            hub.turns.start_soon(self._work)
+
+    async def _work(self) -> None:
+        """Run one turn after the other while messages wait."""
+        try:
+            while self._waiting and not self._hub.stopping:
+                waiting = self._waiting.popleft()
+                self._waiting_bytes -= waiting.size
+                turn = Turn(self._session, waiting.input)
+                self.turns.add(turn)
+                await self._run(turn)
+        finally:
+            self._working = False
+            self._hub.registry.settle(self._session)
+
+    async def _run_apart(self, turn: Turn, size: int) -> None:
+        try:
+            await self._run(turn)
+        finally:
+            self._waiting_bytes -= size
+            self._hub.registry.settle(self._session)
+
+    async def _run(self, turn: Turn) -> None:
+        """Let the agent work on one message; whatever it does stays within the turn."""
+        started = trio.current_time()
+        outcome = "done"
+        self._session.show(self._session.presence.turn_started(started))
+        try:
+            with turn.scope:
+                await self._session.room(1, 0)
+                await self._hub.agent.handle(turn)
+            if turn.scope.cancelled_caught:
+                outcome = "cut" if turn.cut else "stopped"
+        except Exception as error:  # noqa: BLE001 - an agent may raise anything (D35)
+            outcome = "failed"
+            log.error("turn failed", session=self._session.name, id=turn.input.id, **where(error))
+        finally:
+            turn.withdraw_cards()
+            self.turns.discard(turn)
+            if outcome == "failed" or turn.cut:
+                self.refuse(turn.input.id, "the agent could not finish: resend it")
+            self._session.show(self._session.presence.turn_ended(trio.current_time()))
+            self._hub.turn_ended()
+        seconds = trio.current_time() - started
+        self._hub.metrics.turn_ended(outcome, seconds)
+        log.debug(
+            "turn",
+            session=self._session.name,
+            id=turn.input.id,
+            outcome=outcome,
+            seconds=round(seconds, 3),
+        )
+
+    def refuse(self, message_id: str, reason: str) -> None:
+        """Tell the app that a message it got accepted came to nothing; it may be sent again (D19)."""
+        self._hub.dedup.forget(self._session.device_id, message_id)
+        if self._session.connection is not None:
+            self._session.connection.outbox.put(
+                Error(ErrorCode.INTERNAL_ERROR, reason, id=message_id)
+            )
+
+    def stop(self) -> None:
+        """Handle `/stop`: cancel what runs, drop what waits, and say so (D27)."""
+        turns, waiting = len(self.turns), len(self._waiting)
+        for turn in self.turns:
+            turn.scope.cancel()  # first: to the agent, a card that is withdrawn looks expired
+            turn.withdraw_cards()
+        self._waiting.clear()
+        if self._hub.agent.mode is Mode.SERIAL:
+            self._waiting_bytes = 0
+        stopped = f"Stopped: {turns} running, {waiting} waiting."
+        text = stopped if turns or waiting else "Nothing to stop."
+        self._session.say(MessageUnit(self._hub.make_id(), trio.current_time(), text))
+
+    def cut_short(self) -> None:
+        """End what runs and what waits, because the server stops (D35)."""
+        for turn in self.turns:
+            turn.cut = True
+            turn.scope.cancel()
+        for waiting in self._waiting:
+            self.refuse(waiting.input.id, "the server is stopping: resend later")
+        self._waiting.clear()
