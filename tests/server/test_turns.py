@@ -163,6 +163,7 @@ async def test_an_agent_that_catches_its_cancellation_is_heard_out(
     async with open_house(Scripted(cling)) as house:
         peer = await house.connect()
         await peer.say("m1", "go")
+        await peer.expect("typing")
         await peer.say("m2", "/stop")
         frames = await peer.receive_for(10)
         await peer.say("m3", "go")
@@ -184,6 +185,7 @@ async def test_an_agent_that_swallows_its_cancellation_ends_its_turn(
     async with open_house(Scripted(swallow)) as house:
         peer = await house.connect()
         await peer.say("m1", "go")
+        await peer.expect("typing")
         await peer.say("m2", "/stop")
         await peer.expect("typing", stop=True)
         assert [frame["t"] for frame in await peer.receive_for(10)] == ["avatar"]
