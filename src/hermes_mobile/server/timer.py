@@ -14,7 +14,8 @@ class Timer:
     """`due` tells the next deadline on Trio's clock (`math.inf`: none); `fire` acts on it.
 
     `fire` must leave `due` later than the `now` it is given. Whoever changes what `due` depends on
-    calls `touch`.
+    calls `touch`. A deadline that moves later is not told to Trio: the task wakes at the earlier one
+    and goes on waiting. Telling it at each frame that is said costs 8 % of a turn.
     """
 
     __slots__ = ("_due", "_fire", "_scope")
@@ -25,11 +26,15 @@ class Timer:
         self._scope = trio.CancelScope()
 
     def touch(self) -> None:
-        self._scope.deadline = self._due()
+        due = self._due()
+        if due < self._scope.deadline:
+            self._scope.deadline = due
 
     async def run(self) -> None:
         """Fire whenever it is due, until cancelled."""
         while True:
             with trio.CancelScope(deadline=self._due()) as self._scope:
                 await trio.sleep_forever()
-            self._fire(trio.current_time())
+            now = trio.current_time()
+            if now >= self._due():
+                self._fire(now)
