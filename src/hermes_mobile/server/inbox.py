@@ -153,6 +153,8 @@ class Inbox:
         stopped = f"Stopped: {turns} running, {waiting} waiting."
         text = stopped if turns or waiting else "Nothing to stop."
         self._session.say(MessageUnit(self._hub.make_id(), trio.current_time(), text))
+        # It did not wait for room, and who says `/stop` for ever may confirm nothing.
+        self._session.give_up(self._session.mailbox.drop_beyond_bounds())
 
     def cut_short(self) -> None:
         """End what runs and what waits, because the server stops (D35)."""
