@@ -294,10 +294,11 @@ async def test_a_session_that_an_agent_works_for_is_not_forgotten(
         await peer.expect("typing")
         await house.lose(peer)
         await house.say("word", device="other")
-        await trio.sleep(61)
-        assert texts(await (await house.connect("working")).receive_for(0.1)) == [
-            "Thought for 60 s."
-        ]
+        peer = await house.connect("working")
+        await peer.say("m2", "next")
+        frames = await peer.receive_for(61)
+    assert [frame["t"] for frame in frames[:3]] == ["avatar", "typing", "message"]
+    assert texts(frames) == ["Thought for 60 s.", "next"]
 
 
 async def test_a_generated_id_keeps_nothing(autojump_clock: MockClock) -> None:
@@ -320,6 +321,18 @@ async def test_a_generated_id_keeps_nothing(autojump_clock: MockClock) -> None:
         await trio.sleep(11)
         assert len(house.hub.registry) == 0
         assert house.hub.registry.kept_bytes == 0
+
+
+async def test_a_generated_id_is_owed_nothing_after_its_connection(
+    autojump_clock: MockClock,
+) -> None:
+    """D32: nor is what was not confirmed kept for it."""
+    async with open_house() as house:
+        peer = await house.connect(None)
+        await peer.say("m1", "Hello")
+        await peer.expect("typing", stop=True)
+        await house.lose(peer)
+        assert len(house.hub.registry) == 0
 
 
 # Cards
