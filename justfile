@@ -49,9 +49,21 @@ wheel:
     python -P -c "import hermes_mobile as ours; assert ours.__file__.startswith('$place'), ours.__file__"
     pytest -q -p no:cacheprovider
 
+# check and test the npm package
+client:
+    cd src/hermes-mobile-client && npm ci && npm test
+
+# check and test the console's sources, and that what is committed was built from them
+console:
+    cd src/hermes-mobile-console && npm ci && npm test && npm run check
+
+# the real server, with the npm package in Node and the pages in headless Chromium, if there is one
+browser: client
+    cd tests/browser && npm ci && npm test
+
 # run the server with the demo agent
 serve *ARGS:
     hermes-mobile serve {{ ARGS }}
 
 # all of it, as CI does
-test-all: lint types cover wheel
+test-all: lint types cover wheel client console browser
