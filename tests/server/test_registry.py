@@ -63,6 +63,17 @@ async def test_a_session_is_forgotten_when_its_last_card_expires(autojump_clock:
         assert house.hub.registry.kept_bytes == 0
 
 
+async def test_a_forgotten_session_stays_forgotten(autojump_clock: MockClock) -> None:
+    """D32: whoever still holds it does not bring it back, nor into the books of the next one."""
+    async with open_house() as house:
+        old = house.hub.registry.open("phone")
+        house.hub.registry.settle(old)
+        await house.say("word")
+        house.hub.registry.settle(old)
+        assert house.hub.registry.get("phone") is not old
+        assert house.hub.registry.kept_bytes == 4 * 4 + 64
+
+
 async def test_looking_at_a_conversation_makes_no_session(autojump_clock: MockClock) -> None:
     """The port: names are answered, and words that were cancelled are not said."""
     async with open_house() as house:
