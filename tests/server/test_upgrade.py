@@ -263,7 +263,9 @@ async def test_frames_may_come_with_the_upgrade(autojump_clock: MockClock) -> No
         await peer.stream.send_all(request() + frames)
         answer = b""
         while b'"pong"' not in answer:
-            answer += await peer.stream.receive_some()
+            data = await peer.stream.receive_some()
+            assert data, answer
+            answer += data
         assert answer.index(b" 101 ") < answer.index(b'"ready"') < answer.index(b'"pong"')
 
 

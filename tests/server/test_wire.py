@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 KEY = b"dGhlIHNhbXBsZSBub25jZQ=="
 
+SWITCHING = b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
 HELLO = client_frame(Opcode.TEXT, b"hello")
 BAD = client_frame(Opcode.TEXT, b"bad", reserved=4)
 CLOSE = client_frame(Opcode.CLOSE, b"\x03\xe8")
@@ -62,9 +63,11 @@ def new_desk(rest: bytes = b"") -> Iterator[Desk]:
 
 @asynccontextmanager
 async def upgraded_desk() -> AsyncIterator[Desk]:
-    """A desk whose library has read its request."""
+    """A desk whose library has read its request and answered it."""
     with new_desk() as desk:
         await desk.wire.receive_some()
+        await desk.wire.send_all(SWITCHING)
+        assert desk.taken() == SWITCHING
         yield desk
 
 
@@ -77,11 +80,28 @@ async def test_the_library_reads_our_request_then_what_came_behind_the_peer_s() 
         head = await desk.wire.receive_some()
         assert head.startswith(b"GET / HTTP/1.1\r\n")
         assert b"Sec-WebSocket-Key: %s\r\n" % KEY in head
+        await desk.wire.send_all(SWITCHING)
+        assert desk.taken() == SWITCHING
         assert await desk.wire.receive_some() == HELLO
         desk.peer.send(HELLO)
         assert await desk.wire.receive_some() == HELLO
         desk.peer.close()
         assert await desk.wire.receive_some() == b""
+
+
+async def test_frames_are_not_read_before_the_upgrade_is_answered() -> None:
+    """D4: the library would take them for a part of the request, and a hasty hello would be lost."""
+    with new_desk(rest=HELLO) as desk:
+        await desk.wire.receive_some()
+        async with trio.open_nursery() as nursery:
+
+            @nursery.start_soon
+            async def read() -> None:
+                assert await desk.wire.receive_some() == HELLO
+
+            await wait_all_tasks_blocked()
+            assert nursery.child_tasks
+            await desk.wire.send_all(SWITCHING)
 
 
 async def test_after_a_violation_the_library_reads_the_end() -> None:

@@ -39,6 +39,7 @@ class Wire(trio.abc.Stream):
         self._head = request.head
         self._rest = request.rest
         self._lock = trio.Lock()
+        self._upgraded = trio.Event()
         self._left = False
         self._torn = False  # a frame was begun and not finished: nothing can follow it
         self.listening = False
@@ -51,6 +52,8 @@ class Wire(trio.abc.Stream):
         if self._head:
             head, self._head = self._head, b""
             return head
+        if not self._upgraded.is_set():
+            await self._upgraded.wait()  # else the library takes frames for a part of the request
         if self._scanner.violation is not None:
             return b""
         if self._rest:
@@ -80,6 +83,7 @@ class Wire(trio.abc.Stream):
             self._torn = True
             await self._stream.send_all(data)
             self._torn = False
+            self._upgraded.set()
         finally:
             self._lock.release()
 
