@@ -15,6 +15,7 @@ from typing import Any
 import trio
 import trio.testing
 from wsproto import ConnectionType, WSConnection
+from wsproto.connection import ConnectionState
 from wsproto.events import (
     AcceptConnection,
     BytesMessage,
@@ -137,7 +138,7 @@ class Peer:
                             return json.loads(text)
                     case Ping():
                         self.pings.append((trio.current_time(), bytes(event.payload)))
-                        if self.answers_pings:
+                        if self.answers_pings and self.websocket.state is ConnectionState.OPEN:
                             await self.send_event(event.response())
                     case Pong():
                         pass
