@@ -528,3 +528,19 @@ async def test_a_replaced_connection_finishes_its_frame_and_nothing_more(
         assert await old.receive() is None
         assert old.closed == (4001, "replaced")
         assert "media" not in [frame["t"] for frame in await new.receive_for(100)]
+
+
+async def test_what_a_replaced_connection_still_writes_is_the_next_one_s_to_confirm(
+    autojump_clock: MockClock,
+) -> None:
+    """D11, D32: a reply that ends on the old connection, unseen perhaps, is said on the new one."""
+    async with open_house() as house:
+        house.send_buffer = 4096
+        old = await house.connect()
+        await old.say("m1", "/long 3500")
+        await old.say("m2", "/long 3500")
+        await wait_all_tasks_blocked()
+        new = await house.connect()
+        said = [(await new.expect("message"))["id"] for _ in range(2)]
+        assert [(await old.expect("message"))["id"] for _ in range(2)] == said
+        assert await old.wait_closed() == (4001, "replaced")

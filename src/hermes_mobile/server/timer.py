@@ -27,7 +27,7 @@ class Timer:
 
     def touch(self) -> None:
         due = self._due()
-        if due < self._scope.deadline:
+        if due < self._scope.deadline:  # noqa: PLR1730 - setting it costs, even to what it was
             self._scope.deadline = due
 
     async def run(self) -> None:
