@@ -6,12 +6,13 @@ elsewhere.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 import orjson
 import pybase64
 
 from hermes_mobile.protocol import fields as field
+from hermes_mobile.protocol.compact import compact_json, present
 from hermes_mobile.protocol.errors import ProtocolError, bad_frame, too_big
 from hermes_mobile.protocol.fields import Fields, clean_filename
 from hermes_mobile.protocol.frames import (
@@ -254,7 +255,7 @@ def encode(frame: ServerFrame) -> bytes:  # noqa: C901 - one case per frame
     """
     match frame:
         case Message():
-            return _json(_message_fields(frame))
+            return compact_json(_message_fields(frame))
         case Avatar(state):
             return _AVATAR[state]
         case Typing(stop):
@@ -262,21 +263,23 @@ def encode(frame: ServerFrame) -> bytes:  # noqa: C901 - one case per frame
         case MediaPart():
             return _media_part(frame)
         case Pong(ts):
-            return _json({"t": "pong"} if ts is None else {"t": "pong", "ts": orjson.Fragment(ts)})
+            return compact_json(
+                {"t": "pong"} if ts is None else {"t": "pong", "ts": orjson.Fragment(ts)}
+            )
         case Accepted(id):
-            return _json({"t": "accepted", "id": id})
+            return compact_json({"t": "accepted", "id": id})
         case Delivered(id, device):
-            return _json({"t": "delivered", "id": id, "device": device})
+            return compact_json({"t": "delivered", "id": id, "device": device})
         case PromptCard():
-            return _json(_card_fields(frame))
+            return compact_json(_card_fields(frame))
         case PromptDone(id, option_id, expired):
             optional = {"option_id": option_id, "expired": expired}
-            return _json({"t": "prompt_done", "id": id} | _present(optional))
+            return compact_json({"t": "prompt_done", "id": id} | present(optional))
         case Error(code, message, fatal, id):
             error = {"t": "error", "code": code, "message": message, "fatal": fatal}
-            return _json(error if id is None else error | {"id": id})
+            return compact_json(error if id is None else error | {"id": id})
         case Ready():
-            return _json(_ready_fields(frame))
+            return compact_json(_ready_fields(frame))
         case _:
             assert_never(frame)
 
@@ -295,18 +298,18 @@ def _message_fields(frame: Message) -> Fields:
 
 
 def _media_part(frame: MediaPart) -> bytes:
-    head = _json(
+    head = compact_json(
         {"t": "media", "id": frame.id, "kind": frame.kind}
         | {"mime": frame.mime, "filename": frame.filename}
-        | _present({"caption": frame.caption})
+        | present({"caption": frame.caption})
         | {"part": frame.part, "parts": frame.parts, "final": frame.final, "size": frame.size}
     )
-    tail = _present({"url": frame.url, "reply_to": frame.reply_to})
+    tail = present({"url": frame.url, "reply_to": frame.reply_to})
     pieces = [head[:-1]]
     if frame.data is not None:
         # Joined, not serialized: orjson would copy the data once more to look for what to escape.
         pieces += [b',"data":"', pybase64.b64encode(frame.data), b'"']
-    pieces += [b",", _json(tail)[1:]] if tail else [b"}"]
+    pieces += [b",", compact_json(tail)[1:]] if tail else [b"}"]
     return b"".join(pieces)
 
 
@@ -314,7 +317,7 @@ def _card_fields(frame: PromptCard) -> Fields:
     options = [{"id": each.id, "label": each.label, "style": each.style} for each in frame.options]
     return (
         {"t": "prompt", "id": frame.id, "kind": frame.kind, "text": frame.text, "options": options}
-        | _present({"command": frame.command, "description": frame.description})
+        | present({"command": frame.command, "description": frame.description})
         | {"session": frame.session, "timeout_seconds": frame.timeout_seconds}
     )
 
@@ -338,32 +341,9 @@ def _ready_fields(frame: Ready) -> Fields:
         "session": frame.session,
         "device": {"id": frame.device.id, "name": frame.device.name},
         "avatar_url": frame.avatar_url,
-        "capabilities": capabilities | _present({"receipts": frame.receipts}),
+        "capabilities": capabilities | present({"receipts": frame.receipts}),
     }
 
 
-def _present(fields: Fields) -> Fields:
-    return {name: value for name, value in fields.items() if value}
-
-
-def _json(fields: Fields) -> bytes:
-    try:
-        return orjson.dumps(fields)
-    except TypeError:  # What else is in a frame can be serialized.
-        return orjson.dumps(_without_surrogates(fields))
-
-
-def _without_surrogates(value: Any) -> Any:
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case dict():
-            return {name: _without_surrogates(each) for name, each in value.items()}
-        case list() | tuple():
-            return [_without_surrogates(each) for each in value]
-        case _:
-            return value
-
-
-_AVATAR = {state: _json({"t": "avatar", "state": state}) for state in AvatarState}
-_TYPING = {False: _json({"t": "typing"}), True: _json({"t": "typing", "stop": True})}
+_AVATAR = {state: compact_json({"t": "avatar", "state": state}) for state in AvatarState}
+_TYPING = {False: compact_json({"t": "typing"}), True: compact_json({"t": "typing", "stop": True})}
