@@ -30,7 +30,7 @@ from wsproto.events import (
 from hermes_mobile.agents import Agent
 from hermes_mobile.agents.demo import DemoAgent
 from hermes_mobile.server.app import run_agent, wind_down
-from hermes_mobile.server.connection import serve_connection
+from hermes_mobile.server.connection import Connection, serve_connection
 from hermes_mobile.server.hub import Hub
 from hermes_mobile.server.settings import Settings
 from hermes_mobile.server.stream import SocketStream
@@ -290,6 +290,11 @@ class House:
         await peer.vanish()
         await trio.testing.wait_all_tasks_blocked()
 
+    def connection(self, device: str = "phone") -> Connection:
+        """The server's side of the connection of `device`."""
+        [connection] = [c for c in self.hub.connections if c.record.device == device]
+        return connection
+
     async def stop(self) -> None:
         await wind_down(self.hub)
 
@@ -311,3 +316,24 @@ async def open_house(agent: Agent | None = None, **settings: Any):
                     peer.stream.socket.close()
                 connections.cancel_scope.cancel()
         turns.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def two_devices(**settings: Any):
+    """A house with a device that will be rude, and a witness, who must not notice."""
+    async with open_house(**settings) as house:
+        witness = await house.connect("witness")
+        rude = await house.connect("rude")
+        yield house, rude, witness
+        await witness.say("w", "still there?")
+        assert (await witness.expect("message"))["text"] == "still there?"
+        assert witness.closed is None
+
+
+def ends(logs: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Device and reason of the connections that ended."""
+    return [(e["device"], e["end"]) for e in logs if e["event"] == "connection"]
+
+
+def faults(logs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [entry for entry in logs if entry["log_level"] in {"warning", "error", "critical"}]

@@ -116,7 +116,7 @@ async def test_after_a_violation_the_library_reads_the_end() -> None:
 
 
 async def test_what_follows_a_close_frame_does_not_reach_the_library() -> None:
-    """A ping behind a Close would crash the library's task (perf-facts, Behaviours 1)."""
+    """D35: a ping behind a Close would crash the library's task."""
     async with upgraded_desk() as desk:
         desk.peer.send(CLOSE + client_frame(Opcode.PING))
         assert await desk.wire.receive_some() == CLOSE
