@@ -226,10 +226,15 @@ async def send_when_due(worker: Worker, devices: Sequence[Echo], seconds: float)
 
 
 async def last_turns(devices: Sequence[Echo]) -> None:
-    """Let no device begin another turn, and wait for those that are going on, for a while."""
+    """Let no device begin another turn, and wait for those that are going on, for a while.
+
+    What has not ended then counts as an error: an open loop must not forget what it waits for.
+    """
     for device in devices:
         device.closed_loop = False
     deadline = time.monotonic() + LAST_TURNS_SECONDS
     for device in devices:
         while device.pending and time.monotonic() < deadline:  # noqa: ASYNC110 - cheap for turns
             await asyncio.sleep(0.01)
+        for _ in range(device.pending):
+            device.worker.error("no answer")

@@ -25,7 +25,9 @@ def plot(run: Run, memory: dict[str, float], directory: Path) -> list[Path]:
     directory.mkdir(parents=True, exist_ok=True)
     written = []
     if any(window.latencies for window in run.windows.values()):
-        written += [_latencies(run, directory), _timeline(run, directory)]
+        written.append(_latencies(run, directory))
+    if run.unit:
+        written.append(_timeline(run, directory))
     if memory:
         written.append(_memory(run.scenario, memory, directory))
     return written
@@ -49,14 +51,19 @@ def _latencies(run: Run, directory: Path) -> Path:
 
 
 def _timeline(run: Run, directory: Path) -> Path:
-    figure, axes = _picture(f"{run.scenario}: {run.unit}s per second")
+    figure, rates = _picture(f"{run.scenario}: {run.unit}s per second, and their 99th percentile")
+    latencies = rates.twinx()
     for window in run.windows.values():
         at = [second.at for second in window.timeline]
-        axes.plot(at, [second.rate for second in window.timeline], label=window.name)
-    axes.set_xlabel("seconds")
-    axes.set_ylabel(f"{run.unit}s per second")
-    axes.set_ylim(bottom=0)
-    axes.legend()
+        rates.plot(at, [second.rate for second in window.timeline], label=window.name)
+        p99 = [second.p99 * 1000 for second in window.timeline]
+        latencies.plot(at, p99, linestyle=":", label=f"{window.name}: p99")
+    rates.set_xlabel("seconds")
+    rates.set_ylabel(f"{run.unit}s per second")
+    latencies.set_ylabel("ms, dotted")
+    rates.set_ylim(bottom=0)
+    latencies.set_ylim(bottom=0)
+    rates.legend()
     return _save(figure, directory / f"{run.scenario}-throughput.png")
 
 

@@ -113,7 +113,7 @@ class Run:
 
 
 @define
-class _Shift:
+class _Recording:
     """The run that is going on."""
 
     run: Run
@@ -221,8 +221,8 @@ def run(
     Errors: WorkerFailedError.
     """
     made = Run(scenario.name, scenario.unit, load)
-    shift = _Shift(made, pid, show)
-    at_rest, gauges_before = shift.usage(), gauges()
+    recording = _Recording(made, pid, show)
+    at_rest, gauges_before = recording.usage(), gauges()
     context = multiprocessing.get_context("spawn")
     pipes: dict[Connection, int] = {}
     processes = []
@@ -235,19 +235,19 @@ def run(
             theirs.close()
             pipes[ours] = share
             processes.append(process)
-        _listen(pipes, shift, stages or {})
+        _listen(pipes, recording, stages or {})
     finally:
         for process in processes:
             process.join(0 if sys.exc_info()[0] else EXIT_SECONDS)
             process.terminate()
             process.join()
-    made.at_rest = at_rest, shift.usage()
+    made.at_rest = at_rest, recording.usage()
     made.gauges = gauges_before, gauges()
     return made
 
 
 def _listen(
-    pipes: dict[Connection, int], shift: _Shift, stages: Mapping[str, Callable[[], Any]]
+    pipes: dict[Connection, int], recording: _Recording, stages: Mapping[str, Callable[[], Any]]
 ) -> None:
     """Hear the workers out."""
     waiting: list[Connection] = []
@@ -256,11 +256,11 @@ def _listen(
         for pipe, share in [each for each in pipes.items() if each[0] in ready]:
             match _receive(pipe):
                 case Tick() as tick:
-                    shift.tick(share, tick)
+                    recording.tick(share, tick)
                 case Stage(name):
                     waiting.append(pipe)
                     if len(waiting) == len(pipes):
-                        answer = _reach(name, shift, stages)
+                        answer = _reach(name, recording, stages)
                         for each in waiting:
                             each.send(answer)
                         waiting.clear()
@@ -278,12 +278,12 @@ def _receive(pipe: Any) -> Tick | Stage | Ended:
     return message
 
 
-def _reach(name: str, shift: _Shift, stages: Mapping[str, Callable[[], Any]]) -> Any:
+def _reach(name: str, recording: _Recording, stages: Mapping[str, Callable[[], Any]]) -> Any:
     kind, _, window = name.partition(" ")
     if kind == "begin":
-        shift.begin(window)
+        recording.begin(window)
     elif kind == "end":
-        shift.end()
+        recording.end()
     elif name in stages:
         return stages[name]()
     return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 import time
 import traceback
 from collections import Counter
@@ -185,6 +186,7 @@ def run_worker(
     """The whole life of a worker process."""
     from bench.scenarios import SCENARIOS  # noqa: PLC0415 - scenarios know what a worker is
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's, which ends its workers
     pin(0, core)
     allow_descriptors()
     chosen: Scenario = SCENARIOS[scenario]

@@ -1,9 +1,10 @@
 """A device that echoes, on a fake connection: what it times and what it finds wrong."""
 
+import asyncio
 import json
 
 import pytest
-from bench.echo import Echo, fault_in, kind_of
+from bench.echo import Echo, fault_in, kind_of, last_turns
 from bench.plan import Identity, Load
 from bench.scenarios.download import skim
 from picows import WSMsgType
@@ -191,3 +192,13 @@ def test_a_large_frame_is_read_around_its_data():
     assert skim(head, tail) == {"t": "media", "part": 0, "data": "", "final": True}
     assert skim(b'{"t":"media"', tail) is None
     assert skim(head, b"AAAA") is None
+
+
+def test_what_is_never_answered_is_an_error(monkeypatch):
+    """A turn that does not end is not left out of the count: the open loop tells it."""
+    monkeypatch.setattr("bench.echo.LAST_TURNS_SECONDS", 0.0)
+    device = ready_device()
+    device.say(0.0)
+    device.say(0.0)
+    asyncio.run(last_turns([device]))
+    assert device.worker.errors == ["no answer", "no answer"]
