@@ -117,6 +117,11 @@ async def use_after_the_end(turn: Turn) -> None:
     await stream.update("b")
 
 
+async def stream_bytes(turn: Turn) -> None:
+    async with turn.stream() as stream:
+        await stream.update(b"bytes")
+
+
 @pytest.mark.parametrize(
     "misuse",
     [
@@ -134,6 +139,11 @@ async def use_after_the_end(turn: Turn) -> None:
         lambda turn: turn.ask("What?", ttl=float("inf")),
         lambda turn: turn.ask("What?", ttl=float("nan")),
         use_after_the_end,
+        lambda turn: turn.reply(b"bytes"),
+        stream_bytes,
+        lambda turn: turn.ask_approval("ls", description=b"bytes"),
+        lambda turn: turn.ask_confirmation(b"bytes"),
+        lambda turn: turn.ask("What?", [b"bytes"]),
     ],
 )
 async def test_misuse_of_the_port_is_a_turn_error(
@@ -153,6 +163,24 @@ async def test_misuse_of_the_port_is_a_turn_error(
     said = [frame for frame in frames if frame["t"] not in {"avatar", "typing"}]
     assert [frame.get("text") for frame in said if not frame.get("edit")][-1] == "done"
     assert all(frame["t"] == "message" for frame in said)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"kind": "image"},
+        {"data": "text"},
+        {"filename": None},
+        {"mime": b"image/png"},
+        {"caption": 1},
+        {"url": b"https://example.com"},
+        {"reply_to": 7},
+    ],
+)
+def test_a_file_is_made_of_the_right_types(values: dict[str, Any]) -> None:
+    """The port: what would fail in the writer, for each connection anew, fails in the agent's hands."""
+    with pytest.raises(TypeError):
+        OutgoingFile(**{"kind": MediaOut.IMAGE, "data": b"x", **values})
 
 
 async def test_a_lone_surrogate_is_replaced(autojump_clock: MockClock) -> None:

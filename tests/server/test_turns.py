@@ -93,10 +93,11 @@ def failing(error: BaseException) -> Scripted:
         trio.BrokenResourceError("a secret"),
         trio.ClosedResourceError("a secret"),
         trio.TooSlowError("a secret"),
+        SystemExit("a secret"),
     ],
 )
 async def test_an_exception_harms_its_own_turn_only(
-    autojump_clock: MockClock, logs: list[dict[str, Any]], error: Exception
+    autojump_clock: MockClock, logs: list[dict[str, Any]], error: BaseException
 ) -> None:
     """D35, D39: `internal_error` with the id, the next turn runs, the exception's text is not told."""
     async with open_house(failing(error)) as house:

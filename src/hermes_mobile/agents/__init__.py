@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from attrs import field, frozen
+from attrs.validators import instance_of
 
 from hermes_mobile.protocol.frames import AudioFormat, MediaIn, MediaOut, User
 
@@ -77,16 +78,16 @@ Input: TypeAlias = TextInput | VoiceInput | FileInput
 class OutgoingFile:
     """A file for the app: `data` up to 8 MiB, or a `url` that the app fetches itself.
 
-    An empty `mime` is guessed from `filename`.
+    An empty `mime` is guessed from `filename`. Errors: TypeError for values of other types.
     """
 
-    kind: MediaOut
-    data: bytes = field(default=b"", repr=False)
-    filename: str = field(default="", repr=False)
-    mime: str = ""
-    caption: str = field(default="", repr=False)
-    url: str = field(default="", repr=False)
-    reply_to: str = ""
+    kind: MediaOut = field(validator=instance_of(MediaOut))
+    data: bytes = field(default=b"", repr=False, validator=instance_of(bytes))
+    filename: str = field(default="", repr=False, validator=instance_of(str))
+    mime: str = field(default="", validator=instance_of(str))
+    caption: str = field(default="", repr=False, validator=instance_of(str))
+    url: str = field(default="", repr=False, validator=instance_of(str))
+    reply_to: str = field(default="", validator=instance_of(str))
 
 
 @frozen

@@ -113,7 +113,7 @@ class Inbox:
                 await self._hub.agent.handle(turn)
             if turn.scope.cancelled_caught:
                 outcome = "cut" if turn.cut else "stopped"
-        except Exception as error:  # noqa: BLE001 - an agent may raise anything (D35)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an agent may raise anything (D35)
             outcome = "failed"
             log.error("turn failed", session=self._session.name, id=turn.input.id, **where(error))
         finally:

@@ -52,6 +52,7 @@ class Conversation:
         return User() if session is None else session.user
 
     async def reply(self, text: str) -> str:
+        _check_text(text, "a reply")
         if not text:
             raise TurnError("a reply needs text")
         self._check_size(text_size(text))
@@ -122,6 +123,8 @@ class Conversation:
             card = make(self.make_id(), deadline)
         except ValueError as error:
             raise TurnError(str(error)) from error
+        for text in (card.text, card.command, card.description, *card.choices):
+            _check_text(text, "a card")
         await self.room(1, text_size(card.text + card.command))
         return await self._session.questions.ask(card, self._open_cards)
 
@@ -192,6 +195,7 @@ class Stream:
         await self.update(self._text + text)
 
     async def update(self, text: str) -> None:
+        _check_text(text, "a stream")
         if self._ended:
             raise TurnError("the stream has ended")
         if text == self._text:
@@ -230,3 +234,9 @@ class Stream:
             self._shown += end
             self._unit = None
         return final
+
+
+def _check_text(text: object, what: str) -> None:
+    """Refuse what would only fail when it is encoded, for each connection anew. Errors: TurnError."""
+    if not isinstance(text, str):
+        raise TurnError(f"{what} is made of str, not {type(text).__name__}")
