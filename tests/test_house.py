@@ -26,7 +26,7 @@ TOP_LEVEL = {
 MAY_IMPORT = {
     "protocol": set(),
     "agents": {"protocol"},
-    "testing": {"protocol", "agents"},
+    "testing": {"protocol", "agents", "server", "client"},
     "ops": set(),
     "server": {"protocol", "agents"},
     "client": {"protocol"},

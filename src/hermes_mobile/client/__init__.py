@@ -1,7 +1,7 @@
 """The Python client of Hermes Mobile, on Trio. `docs/sdk-python.md` is its manual."""
 
 from hermes_mobile.client.ask import Ask
-from hermes_mobile.client.client import HermesClient, make_id, open_client
+from hermes_mobile.client.client import HermesClient, make_id
 from hermes_mobile.client.errors import (
     AccessDeniedError,
     ClientError,
@@ -13,6 +13,7 @@ from hermes_mobile.client.errors import (
 from hermes_mobile.client.events import ConnectionState, Event, ReceivedFile, StateChanged
 from hermes_mobile.client.handlers import Handlers
 from hermes_mobile.client.media import MediaSource
+from hermes_mobile.client.opening import open_client
 from hermes_mobile.client.reply import Reply
 from hermes_mobile.protocol.app_codec import Capabilities, Ready
 from hermes_mobile.protocol.frames import (

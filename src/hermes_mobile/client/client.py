@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import asynccontextmanager
 from functools import partial
-from random import random as random_float
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import trio
 
 from hermes_mobile.client.ask import Ask
-from hermes_mobile.client.engine import Engine, Options
 from hermes_mobile.client.errors import ClientError, RefusedError
 from hermes_mobile.client.events import ConnectionState
 from hermes_mobile.client.handlers import Handlers
-from hermes_mobile.client.link import Endpoint, over_tcp
 from hermes_mobile.client.media import MediaFrames, kind_out, name_of, read_source
 from hermes_mobile.client.outbox import Outgoing
 from hermes_mobile.protocol import fields
@@ -27,26 +23,22 @@ from hermes_mobile.protocol.frames import (
     AudioFormat,
     Deliver,
     DeliverMedia,
-    Device,
-    Hello,
     MediaIn,
     MediaOut,
     Ping,
     Pong,
     PromptAnswer,
     Text,
-    User,
     UserTyping,
 )
 from hermes_mobile.protocol.limits import MAX_AUDIO_BYTES, MAX_MEDIA_BYTES, MEDIA_CHUNK_BYTES
 from hermes_mobile.protocol.uploads import guess_mime
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
+    from hermes_mobile.client.engine import Engine
     from hermes_mobile.client.events import Event
-    from hermes_mobile.client.link import OpenStream
     from hermes_mobile.client.media import MediaSource
     from hermes_mobile.protocol.app_codec import Ready
     from hermes_mobile.protocol.frames import ClientFrame
@@ -57,71 +49,6 @@ Valid = TypeVar("Valid")
 def make_id() -> str:
     """A new id for a message or a device."""
     return secrets.token_hex(10)
-
-
-@asynccontextmanager
-async def open_client(
-    url: str,
-    *,
-    token: str,
-    device: Device,
-    user: User = User(),  # noqa: B008 - frozen
-    handlers: Handlers | None = None,
-    open_timeout: float = 15.0,
-    max_backoff: float = 15.0,
-    keep_alive: float = 25.0,
-    keep_alive_timeout: float = 45.0,
-    retry: bool = True,
-    ssl_context: ssl.SSLContext | None = None,
-    random: Callable[[], float] = random_float,
-    open_stream: OpenStream | None = None,
-) -> AsyncIterator[HermesClient]:
-    """Connect to `url`, and stay connected for the length of the block.
-
-    The block begins at once, in the state `connecting`: what is sent in it waits for the connection.
-    Attempts follow each other, with pauses of up to `max_backoff` seconds, until the server refuses
-    (T3) or another instance takes over (T4); with `retry=False` the first loss is final, too. Leaving
-    the block closes the connection, on every path.
-
-    `open_timeout`: seconds for one attempt, from the name to `ready`. `keep_alive`: seconds of silence
-    until the client pings, 0 for never; `keep_alive_timeout`: seconds after that until it takes
-    another connection (T5). `ssl_context` is for `wss`, the system's by default. `random` is the
-    jitter of the pauses, and `open_stream` opens the stream of bytes: both for tests.
-
-    *Errors*: ValueError for a `url` that is none. What the block raises comes out as it is; an
-    exception of a callback in an ExceptionGroup.
-    """
-    engine = Engine(
-        Options(
-            endpoint=Endpoint.of(url),
-            hello=Hello(token, device, user, receipts=True),
-            open_stream=open_stream or over_tcp(ssl_context),
-            open_timeout=open_timeout,
-            max_backoff=max_backoff,
-            keep_alive=keep_alive,
-            keep_alive_timeout=keep_alive_timeout,
-            retry=retry,
-            random=random,
-        )
-    )
-    raised: BaseException | None = None
-    try:
-        async with trio.open_nursery() as callbacks:
-            client = HermesClient(engine, callbacks)
-            if handlers is not None:
-                client.set_handlers(handlers)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(engine.run)
-                try:
-                    yield client
-                except BaseException as error:  # noqa: BLE001 - raised anew, outside of the group
-                    raised = error
-                engine.leave()
-            callbacks.cancel_scope.cancel()
-    finally:
-        engine.left()
-    if raised is not None:
-        raise raised
 
 
 class HermesClient:

@@ -1,4 +1,4 @@
-"""For the tests of whoever builds on this package: what an agent does, seen without a server."""
+"""What an agent does, seen without a server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from hermes_mobile.agents import Input, OutgoingFile
     from hermes_mobile.protocol.cards import Card
-
-__all__ = ["Asked", "FakeStream", "FakeTurn", "Record", "Said", "Sent", "ShowedWorking", "Streamed"]
 
 
 @frozen
