@@ -52,22 +52,18 @@ async def converse(
     try:
         async with trio.open_nursery() as library:  # for trio-websocket's own task
             websocket = await _upgrade(library, link, endpoint)
-            if websocket is not None:
+            if websocket is None:
+                ending = Ending(trouble=link.refusal)
+            else:
                 ending = await _talk_to_the_end(websocket, link, talk)
             library.cancel_scope.cancel()
-    except* ConnectionRejected as rejected:
-        status = _first(rejected).status_code
-        ending = Ending(trouble=f"the server answered HTTP {status}")
+    except* ConnectionRejected:
+        ending = Ending(trouble=link.refusal)
     except* (LocalProtocolError, trio.BrokenResourceError, trio.ClosedResourceError):
         ending = Ending()  # trio-websocket's own task, when a peer ends in the middle of something
     finally:
         await link.close()
     return ending
-
-
-def _first(group: BaseExceptionGroup[ConnectionRejected]) -> ConnectionRejected:
-    first = group.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 async def _upgrade(

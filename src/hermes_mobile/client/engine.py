@@ -1,6 +1,6 @@
 """What keeps a client connected: the loop of attempts, and the tasks of each connection.
 
-`Engine.run` is the whole story. One task of a connection reads, one writes, one watches for silence;
+`Engine._run` is the whole story. One task of a connection reads, one writes, one watches for silence;
 none of them outlives it, and no code of the app runs in them.
 """
 
@@ -98,16 +98,33 @@ class Engine:
         self._files = Once()
         self._cards = Once()
         self._leaving = False
+        self._ended = trio.Event()
         self._running = trio.CancelScope()
         self._attempt = trio.CancelScope()
         self._reading = trio.CancelScope()
 
     # The life
 
-    async def run(self) -> None:
+    def start(self, nursery: trio.Nursery) -> None:
+        self._set_state(StateChanged(ConnectionState.CONNECTING))
+        nursery.start_soon(self._run)
+
+    async def leave(self) -> None:
+        """Close the connection, in words where there is one, and stay away."""
+        self._leaving = True
+        if self.state is ConnectionState.CONNECTED:
+            self._reading.cancel()
+        else:
+            self._running.cancel()
+        try:
+            await self._ended.wait()
+        finally:
+            self.outbox.give_up(lambda: OfflineError("the client was closed"))
+            self._set_state(StateChanged(ConnectionState.IDLE))
+
+    async def _run(self) -> None:
         """Stay connected until `leave`, or until there is no point in it any more."""
         with self._running:
-            self._set_state(StateChanged(ConnectionState.CONNECTING))
             while True:
                 ending = await self._connect_once()
                 if self._leaving:
@@ -122,19 +139,7 @@ class Engine:
                 attempt = self._backoff.attempt
                 self._set_state(StateChanged(ConnectionState.RECONNECTING, attempt, pause))
                 await trio.sleep(pause)
-
-    def leave(self) -> None:
-        """Close the connection in words, and stay away."""
-        self._leaving = True
-        if self.state is ConnectionState.CONNECTED:
-            self._reading.cancel()
-        else:
-            self._running.cancel()
-
-    def left(self) -> None:
-        """Take note that `run` has returned, on whatever path."""
-        self.outbox.give_up(lambda: OfflineError("the client was closed"))
-        self._set_state(StateChanged(ConnectionState.IDLE))
+        self._ended.set()
 
     async def _connect_once(self) -> Ending:
         """Make a connection and live on it to its end."""
@@ -255,16 +260,15 @@ class Engine:
         await trio.lowlevel.checkpoint_if_cancelled()
         while True:
             self.raise_failure()
-            match self.state:
-                case ConnectionState.CONNECTED:
-                    if self.outbox.has_room(message):
-                        return
-                case ConnectionState.CONNECTING:
-                    if self.outbox.may_hold(message):
-                        return
-                    raise OfflineError("too much is waiting for the first connection")
-                case _:
-                    raise OfflineError("there is no connection")
+            if self.state is ConnectionState.CONNECTED:
+                if self.outbox.has_room(message):
+                    return
+            elif self.connections or self.state is ConnectionState.IDLE:
+                raise OfflineError("there is no connection")
+            elif self.outbox.may_hold(message):
+                return
+            else:
+                raise OfflineError("too much waits for the first connection")
             await self.changed.park()
 
     def raise_failure(self) -> None:

@@ -87,10 +87,21 @@ class Link(trio.abc.Stream):
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream
+        self._first = b""
         self.on_moved: Callable[[], None] = lambda: None
         self.on_end: Callable[[], None] = lambda: None
         self.torn = False
         """A frame was begun and not finished: nothing can follow it, not even a Close."""
+
+    @property
+    def refusal(self) -> str:
+        """What the server answered instead of the upgrade, in words for a person."""
+        if not self._first:
+            return "the connection was lost"
+        protocol, _, status = self._first[:12].partition(b" ")
+        if protocol.startswith(b"HTTP/") and status.isdigit():
+            return f"the server answered HTTP {status.decode()}"
+        return "the server does not speak WebSocket"
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         data = b""
@@ -99,6 +110,7 @@ class Link(trio.abc.Stream):
         finally:
             if not data:
                 self.on_end()
+        self._first = self._first or data
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 from random import random as random_float
 from typing import TYPE_CHECKING
 
-import trio
-
+from hermes_mobile.client.background import open_background
 from hermes_mobile.client.client import HermesClient
 from hermes_mobile.client.engine import Engine, Options
 from hermes_mobile.client.link import Endpoint, over_tcp
@@ -66,21 +65,12 @@ async def open_client(
             random=random,
         )
     )
-    raised: BaseException | None = None
-    try:
-        async with trio.open_nursery() as callbacks:
-            client = HermesClient(engine, callbacks)
-            if handlers is not None:
-                client.set_handlers(handlers)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(engine.run)
-                try:
-                    yield client
-                except BaseException as error:  # noqa: BLE001 - raised anew, outside of the group
-                    raised = error
-                engine.leave()
-            callbacks.cancel_scope.cancel()
-    finally:
-        engine.left()
-    if raised is not None:
-        raise raised
+    async with open_background() as nursery:
+        client = HermesClient(engine, nursery)
+        if handlers is not None:
+            client.set_handlers(handlers)
+        engine.start(nursery)
+        try:
+            yield client
+        finally:
+            await engine.leave()

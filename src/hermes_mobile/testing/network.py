@@ -25,6 +25,11 @@ class FailingStream(trio.abc.Stream):
         self._receiving = trio.CancelScope()
         self._bytes_left: int | None = None
 
+    @property
+    def closed(self) -> bool:
+        """Whether the app has closed it, or the test."""
+        return self._stream.socket.fileno() < 0
+
     def silence(self) -> None:
         """From now on nothing arrives, in either direction, and nobody is told."""
         self._silent = True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
+from hermes_mobile.client.background import open_background
 from hermes_mobile.protocol.codec import decode, decode_hello, encode
 from hermes_mobile.protocol.frames import Hello, Ready
 from hermes_mobile.protocol.limits import MAX_FRAME_BYTES
@@ -118,10 +119,9 @@ class Script(Network):
 @asynccontextmanager
 async def open_script() -> AsyncIterator[Script]:
     """A server for `Script.open_client` that does what the test does, as long as the block."""
-    async with trio.open_nursery() as nursery:
+    async with open_background() as nursery:
         script = Script(nursery)
         try:
             yield script
         finally:
             script.close()
-            nursery.cancel_scope.cancel()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from hermes_mobile.agents.demo import DemoAgent
+from hermes_mobile.client.background import open_background
 from hermes_mobile.server.app import run_agent, wind_down
 from hermes_mobile.server.connection import serve_connection
 from hermes_mobile.server.hub import Hub
@@ -18,6 +17,8 @@ from hermes_mobile.testing.network import Network
 if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncIterator
+
+    import trio
 
     from hermes_mobile.agents import Agent, Conversation
 
@@ -54,11 +55,9 @@ async def open_server(agent: Agent | None = None, **settings: Any) -> AsyncItera
     `autojump_clock`, all of its hours pass in milliseconds.
     """
     settings.setdefault("token", "test-token")
-    async with trio.open_nursery() as turns:
+    async with open_background() as turns:
         hub = Hub(Settings(**settings), agent or DemoAgent(), turns)
         turns.start_soon(hub.registry.run)
         turns.start_soon(run_agent, hub)
-        async with trio.open_nursery() as connections:
+        async with open_background() as connections:
             yield MemoryServer(hub, connections)
-            connections.cancel_scope.cancel()
-        turns.cancel_scope.cancel()
