@@ -159,6 +159,7 @@ async def test_an_app_may_speak_while_a_long_reply_is_on_its_way(autojump_clock:
         peer = await house.connect(receipts=True)
         await peer.say("m1", "/long 1000000")
         await peer.expect("typing")
+        await trio.testing.wait_all_tasks_blocked()  # now the reply is queued
         await peer.send({"t": "ping", "ts": 1})
         await peer.say("m2", "meanwhile")
         frames = await peer.receive_until("accepted", id="m2")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,81 +71,160 @@ async def upgraded_desk() -> AsyncIterator[Desk]:
         yield desk
 
 
+class FakeLibrary:
+    """Reads the wire as trio-websocket's task does, and knows of one message whenever it is asked."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.pieces: list[bytes] = []
+
+    async def run(self) -> None:
+        with suppress(trio.ClosedResourceError):
+            while True:
+                self.pieces.append(await self.desk.wire.receive_some())
+
+    async def get_message(self) -> str:
+        await wait_all_tasks_blocked()
+        return f"read by the library from {b''.join(self.pieces)!r}"
+
+    async def receive(self) -> str | bytes:
+        return await self.desk.wire.receive_message(self)
+
+
+@asynccontextmanager
+async def desk_with_library() -> AsyncIterator[tuple[Desk, FakeLibrary]]:
+    async with upgraded_desk() as desk, trio.open_nursery() as nursery:
+        library = FakeLibrary(desk)
+        nursery.start_soon(library.run)
+        yield desk, library
+        nursery.cancel_scope.cancel()
+
+
 # Reading
 
 
-async def test_the_library_reads_our_request_then_what_came_behind_the_peer_s() -> None:
-    """D1: nothing of the peer's head reaches the library but its key; nothing behind it is lost."""
-    with new_desk(rest=HELLO) as desk:
+async def test_the_library_reads_our_request() -> None:
+    """D1: nothing of the peer's head reaches the library but its key."""
+    with new_desk() as desk:
         head = await desk.wire.receive_some()
         assert head.startswith(b"GET / HTTP/1.1\r\n")
         assert b"Sec-WebSocket-Key: %s\r\n" % KEY in head
-        await desk.wire.send_all(SWITCHING)
-        assert desk.taken() == SWITCHING
-        assert await desk.wire.receive_some() == HELLO
-        desk.peer.send(HELLO)
-        assert await desk.wire.receive_some() == HELLO
-        desk.peer.close()
-        assert await desk.wire.receive_some() == b""
 
 
-async def test_frames_are_not_read_before_the_upgrade_is_answered() -> None:
-    """D4: the library would take them for a part of the request, and a hasty hello would be lost."""
+async def test_what_came_behind_the_request_is_not_lost() -> None:
+    """D4: a hasty hello, sent before the upgrade was answered, is the first message."""
     with new_desk(rest=HELLO) as desk:
-        await desk.wire.receive_some()
+        assert await FakeLibrary(desk).receive() == "hello"
+
+
+async def test_a_text_that_stands_whole_never_reaches_the_library() -> None:
+    """Several in one receive are read one after the other, and the library sees none of them."""
+    async with desk_with_library() as (desk, library):
+        desk.peer.send(HELLO + client_frame(Opcode.TEXT, b"x" * 200) + HELLO)
+        assert [await library.receive() for _ in range(3)] == ["hello", "x" * 200, "hello"]
+        assert library.pieces == []
+
+
+async def test_everything_else_is_read_by_the_library() -> None:
+    """Fragments, binary messages, texts in two receives: the library's message, in its place."""
+    fragments = client_frame(Opcode.TEXT, b"a", final=False) + client_frame(Opcode.CONTINUATION)
+    async with desk_with_library() as (desk, library):
+        desk.peer.send(HELLO + fragments + HELLO)
+        assert await library.receive() == "hello"
+        assert await library.receive() == f"read by the library from {fragments!r}"
+        assert await library.receive() == "hello"
+        library.pieces.clear()
+        desk.peer.send(client_frame(Opcode.BINARY, b"{}"))
+        assert "library" in await library.receive()
+        library.pieces.clear()
+        desk.peer.send(HELLO[:4])
         async with trio.open_nursery() as nursery:
 
             @nursery.start_soon
             async def read() -> None:
-                assert await desk.wire.receive_some() == HELLO
+                assert await library.receive() == f"read by the library from {HELLO!r}"
 
             await wait_all_tasks_blocked()
-            assert nursery.child_tasks
-            await desk.wire.send_all(SWITCHING)
+            desk.peer.send(HELLO[4:])
 
 
-async def test_after_a_violation_the_library_reads_the_end() -> None:
-    """D3: it gets what was in order before, then the end of the stream, whatever still comes."""
-    async with upgraded_desk() as desk:
-        desk.peer.send(HELLO + BAD + HELLO)
-        assert await desk.wire.receive_some() == HELLO
-        assert await desk.wire.receive_some() == b""
-        desk.peer.send(HELLO)
-        assert await desk.wire.receive_some() == b""
-        assert desk.scanner.violation is CloseCode.PROTOCOL_ERROR
+@pytest.mark.parametrize("last", [BAD, b""])
+async def test_the_end_is_told_after_what_came_before_it(last: bytes) -> None:
+    """D3: a violation, or the peer's end, is the end of the messages; the earlier ones are read."""
+    async with desk_with_library() as (desk, library):
+        desk.peer.send(HELLO + last)
+        desk.peer.close()
+        assert await library.receive() == "hello"
+        with pytest.raises(trio.EndOfChannel):
+            await library.receive()
+        violated = desk.scanner.violation is CloseCode.PROTOCOL_ERROR
+        assert violated == bool(last)
 
 
 async def test_what_follows_a_close_frame_does_not_reach_the_library() -> None:
     """D35: a ping behind a Close would crash the library's task."""
-    async with upgraded_desk() as desk:
+    async with desk_with_library() as (desk, library):
         desk.peer.send(CLOSE + client_frame(Opcode.PING))
-        assert await desk.wire.receive_some() == CLOSE
-        assert await desk.wire.receive_some() == b""
+        assert await library.receive() == f"read by the library from {CLOSE!r}"
 
 
 async def test_a_crowd_of_small_frames_is_handed_over_in_turns() -> None:
     """D3: other tasks run between them, and not one is lost."""
-    async with upgraded_desk() as desk:
+    async with desk_with_library() as (desk, library):
         crowd = client_frame(Opcode.PING) * 2000
         desk.peer.send(crowd)
-        received = b""
-        while len(received) < len(crowd):
-            piece = await desk.wire.receive_some()
-            assert len(piece) <= len(crowd) / 2
-            received += piece
-        assert received == crowd
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(library.receive)
+            await wait_all_tasks_blocked()
+            assert b"".join(library.pieces) == crowd
+            assert max(map(len, library.pieces)) <= len(crowd) / 2
+            desk.peer.send(HELLO)
+
+
+async def test_a_crowd_of_small_texts_lets_others_run() -> None:
+    """A receive full of texts is read with a checkpoint after every 256 of them."""
+    async with desk_with_library() as (desk, library):
+        desk.peer.send(HELLO * 1000)
+        async with trio.open_nursery() as nursery:
+            passed = []
+
+            @nursery.start_soon
+            async def bystander() -> None:
+                while True:
+                    passed.append(await trio.lowlevel.checkpoint())
+
+            for _ in range(1000):
+                assert await library.receive() == "hello"
+            assert len(passed) >= 2
+            nursery.cancel_scope.cancel()
 
 
 async def test_it_listens_only_while_it_waits_for_the_peer() -> None:
-    """D5: the peer's silence counts while the library waits for its bytes, not otherwise."""
-    async with upgraded_desk() as desk:
+    """D5: the peer's silence counts while its bytes are waited for, not otherwise."""
+    async with desk_with_library() as (desk, library):
         assert not desk.wire.listening
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(desk.wire.receive_some)
+            nursery.start_soon(library.receive)
             await wait_all_tasks_blocked()
             assert desk.wire.listening
             desk.peer.send(HELLO)
         assert not desk.wire.listening
+
+
+async def test_a_library_that_leaves_is_asked_for_its_last_word() -> None:
+    """D2: it leaves over bytes that are no UTF-8, whether the reader waits for more or has more."""
+    async with desk_with_library() as (desk, library), trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def read() -> None:
+            assert "library" in await library.receive()
+
+        await wait_all_tasks_blocked()
+        await desk.wire.aclose()
+    async with upgraded_desk() as desk:
+        await desk.wire.aclose()
+        desk.peer.send(client_frame(Opcode.PING))
+        assert "library" in await FakeLibrary(desk).receive()
 
 
 async def test_a_library_that_left_reads_and_writes_nothing() -> None:
@@ -258,8 +337,7 @@ async def test_the_peer_has_two_seconds_for_its_close(autojump_clock: MockClock)
 async def test_the_peer_s_close_is_known_whatever_lies_before_it(autojump_clock: MockClock) -> None:
     """Frames that were on their way are passed over, in any pieces, half a frame at the start too."""
     async with upgraded_desk() as desk:
-        desk.peer.send(HELLO[:3])
-        assert await desk.wire.receive_some() == HELLO[:3]
+        desk.scanner.feed(HELLO[:3])
         async with trio.open_nursery() as nursery:
             nursery.start_soon(desk.wire.close, endings.REPLACED)
             for byte in HELLO[3:] + client_frame(Opcode.PING) * 300 + CLOSE:
@@ -272,10 +350,8 @@ async def test_the_peer_s_close_is_known_whatever_lies_before_it(autojump_clock:
 async def test_a_close_in_bytes_that_were_read_already_counts(autojump_clock: MockClock) -> None:
     """What the scanner still held back is looked at before more is waited for."""
     async with upgraded_desk() as desk:
-        crowd = client_frame(Opcode.PING) * 300
-        desk.peer.send(crowd + CLOSE)
-        assert len(await desk.wire.receive_some()) < len(crowd)
-        desk.peer.send(HELLO)
+        desk.peer.send(HELLO + client_frame(Opcode.PING) * 300 + CLOSE)
+        assert await FakeLibrary(desk).receive() == "hello"
         await desk.wire.close(endings.REPLACED)
         assert trio.current_time() == 0
 
@@ -315,8 +391,7 @@ async def test_a_peer_that_is_gone_hears_nothing(autojump_clock: MockClock) -> N
 async def test_a_close_that_was_answered_is_the_end(autojump_clock: MockClock) -> None:
     """RFC 6455: after the library's answer to the peer's Close, nothing may follow."""
     async with upgraded_desk() as desk:
-        desk.peer.send(CLOSE)
-        await desk.wire.receive_some()
+        desk.scanner.feed(CLOSE)
         await desk.wire.send_all(b"the library's answer")
         await desk.wire.aclose()
         assert await close(desk, endings.SHUTDOWN) == b"the library's answer"

@@ -193,10 +193,12 @@ class Connection:
 
     async def _read(self, websocket: WebSocketConnection) -> None:
         """Act on what the peer sends, hello first, until either side ends the connection."""
+        wire = self._wire
+        assert wire is not None  # noqa: S101 - the upgrade came through it
         try:
-            await self._welcome(await self._receive_hello(websocket))
+            await self._welcome(await self._receive_hello(wire, websocket))
             while True:
-                data = await websocket.get_message()
+                data = await wire.receive_message(websocket)
                 if self._ending is not None:
                     return  # another connection has the device now (D11)
                 try:
@@ -207,8 +209,10 @@ class Connection:
             if error.code in {ErrorCode.AUTH_FAILED, ErrorCode.FORBIDDEN}:
                 self.hub.throttle.failed(self._peer.client, trio.current_time())
             self.end(endings.refused(error))
+        except trio.EndOfChannel:
+            self.end(endings.of_reading(self._scanner, None))
         except ConnectionClosed as closed:
-            self.end(endings.of_library(self._scanner, closed.reason))
+            self.end(endings.of_reading(self._scanner, closed.reason))
 
     def _take(self, data: str | bytes, decode_it: Callable[[str | bytes], Frame]) -> Frame:
         """Decode and count what the peer sent. Errors: ProtocolError."""
@@ -220,10 +224,10 @@ class Connection:
         finally:
             self.hub.metrics.received(frame, data)
 
-    async def _receive_hello(self, websocket: WebSocketConnection) -> Hello:
+    async def _receive_hello(self, wire: Wire, websocket: WebSocketConnection) -> Hello:
         timeout = self.hub.settings.hello_timeout
         with trio.move_on_after(timeout):
-            return self._take(await websocket.get_message(), decode_hello)
+            return self._take(await wire.receive_message(websocket), decode_hello)
         raise bad_frame(
             f"hello timeout: the first frame must come within {timeout:g} s", fatal=True
         )

@@ -45,8 +45,8 @@ INTERNAL: Final = Ending(
 )
 
 
-def of_library(scanner: FrameScanner, reason: CloseReason | None) -> Ending:
-    """Why trio-websocket has no more messages; `reason` is what it took for the end."""
+def of_reading(scanner: FrameScanner, reason: CloseReason | None) -> Ending:
+    """Why there are no more messages; `reason` is what trio-websocket took for the end, if it did."""
     match scanner.violation:
         case CloseCode.REFUSED:
             return refused(too_big(f"frame: at most {scanner.limit} bytes", fatal=True))

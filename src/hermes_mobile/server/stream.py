@@ -98,6 +98,10 @@ class SocketStream(trio.abc.HalfCloseableStream):
             trio.lowlevel.notify_closing(self.socket)
             self.socket.close()
 
+    def interrupt(self) -> None:
+        """Wake who waits for the socket, with ClosedResourceError; it stays open."""
+        trio.lowlevel.notify_closing(self.socket)
+
     async def discard(self, until: Callable[[bytes], bool] = lambda _: False) -> None:
         """Say that nothing more will be sent, and read on until the peer ends or `until` is true.
 

@@ -1,8 +1,9 @@
 """The seam under trio-websocket: a stream of ours that it reads from and answers control frames through.
 
-The library does the upgrade, the unmasking, the joining of fragments, UTF-8, and answers pings and the
-peer's Close. Ours are: what may be read at all (`scanner`), whole server frames written beside the
-library's under one lock, so that many go out in one write, and the end of the connection.
+The library does the upgrade, joins fragments, checks their UTF-8, and answers pings and the peer's
+Close. Ours are: what may be read at all (`scanner`), texts that stand whole in what was received, whole
+server frames written beside the library's under one lock, so that many go out in one write, and the
+end of the connection.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from hermes_mobile.protocol.codec import encode
-from hermes_mobile.server.scanner import Opcode, server_frame
+from hermes_mobile.server.scanner import FRAMES_AT_ONCE, Opcode, server_frame
 
 if TYPE_CHECKING:
+    from trio_websocket import WebSocketConnection
+
     from hermes_mobile.server.ending import Ending
     from hermes_mobile.server.scanner import FrameScanner
     from hermes_mobile.server.stream import SocketStream
@@ -26,7 +29,11 @@ CLOSE_TIMEOUT: Final = 2.0
 
 
 class Wire(trio.abc.Stream):
-    """`request` was read already; the library gets its head first, then what came behind it."""
+    """`request` was read already; the library gets its head first.
+
+    The connection's reader reads the socket, by `receive_message`, and passes on to the library what
+    it does not read itself. So a small text costs one task's wake-up, not three.
+    """
 
     def __init__(
         self,
@@ -37,36 +44,76 @@ class Wire(trio.abc.Stream):
         self._stream = stream
         self._scanner = scanner
         self._head = request.head
-        self._rest = request.rest
+        self._data = request.rest
+        self._position = 0  # in the data, up to where it was acted on
+        self._texts = 0  # in a row, without letting other tasks run
+        self._to_library, self._from_peer = trio.open_memory_channel[bytes](0)
+        self._library_has_message = False
         self._lock = trio.Lock()
-        self._upgraded = trio.Event()
         self._left = False
         self._torn = False  # a frame was begun and not finished: nothing can follow it
         self.listening = False
-        """Whether the library waits for bytes; if not, the peer's silence is not its own."""
+        """Whether the peer is waited for; if not, its silence is not its own."""
 
-    async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Give the library its next bytes; the end of the stream after a violation."""
+    async def receive_message(self, websocket: WebSocketConnection) -> str | bytes:
+        """Wait for the next whole message; `websocket` is the library's side of this wire.
+
+        Errors: EndOfChannel when the peer has ended or broke a rule (the scanner knows which);
+        ConnectionClosed when the library ended the connection.
+        """
+        while True:
+            if self._library_has_message:
+                self._library_has_message = False
+                return await websocket.get_message()
+            if self._position == len(self._data):
+                await self._receive()
+            whole = self._scanner.whole_text(self._data, self._position)
+            if whole is None:
+                await self._pass_on()
+                continue
+            text, self._position = whole
+            self._texts += 1
+            if self._texts == FRAMES_AT_ONCE:
+                self._texts = 0
+                await trio.lowlevel.checkpoint()
+            return text
+
+    async def _receive(self) -> None:
+        self.listening = True
+        try:
+            self._data = await self._stream.receive_some()
+        except trio.BrokenResourceError:
+            raise trio.EndOfChannel from None
+        except trio.ClosedResourceError:
+            self._library_has_message = True  # its last word: it has left
+            self._data = b""
+        else:
+            if not self._data:
+                raise trio.EndOfChannel
+        self.listening = False
+        self._position = self._texts = 0
+
+    async def _pass_on(self) -> None:
+        """Let the library read what comes next, up to the end of a message."""
+        start = self._position
+        self._position = self._scanner.feed(self._data, start)
+        if self._scanner.violation is not None:
+            raise trio.EndOfChannel
+        try:
+            await self._to_library.send(self._data[start : self._position])
+        except trio.BrokenResourceError:
+            self._library_has_message = True  # its last word: it has left
+        else:
+            self._library_has_message = self._scanner.message_ended or self._scanner.close_seen
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:  # noqa: ARG002 - the port
+        """Give the library its next bytes."""
         if self._left:
             raise trio.ClosedResourceError
         if self._head:
             head, self._head = self._head, b""
             return head
-        if not self._upgraded.is_set():
-            await self._upgraded.wait()  # else the library takes frames for a part of the request
-        if self._scanner.violation is not None:
-            return b""
-        if self._rest:
-            await trio.lowlevel.checkpoint()
-            data, self._rest = self._rest, b""
-        else:
-            self.listening = True
-            data = await self._stream.receive_some(max_bytes)
-            self.listening = False
-        allowed = self._scanner.feed(data)
-        if allowed < len(data):
-            data, self._rest = data[:allowed], data[allowed:]
-        return data
+        return await self._from_peer.receive()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send whole frames: the library's, or the writer's gathered ones.
@@ -83,7 +130,9 @@ class Wire(trio.abc.Stream):
             self._torn = True
             await self._stream.send_all(data)
             self._torn = False
-            self._upgraded.set()
+        except trio.BrokenResourceError:
+            self._let_go()  # if this was the library's, it ends without a word
+            raise
         finally:
             self._lock.release()
 
@@ -93,7 +142,13 @@ class Wire(trio.abc.Stream):
     async def aclose(self) -> None:
         """Let the library leave; the socket stays open for `close`."""
         self._left = True
+        self._let_go()
         await trio.lowlevel.checkpoint()
+
+    def _let_go(self) -> None:
+        """Let the reader know that the library takes nothing more, wherever it waits."""
+        self._from_peer.close()
+        self._stream.interrupt()
 
     async def close(self, ending: Ending) -> None:
         """Say the last words and the Close frame, hear the peer's, and close the socket.
@@ -111,11 +166,14 @@ class Wire(trio.abc.Stream):
                 suppress(trio.BrokenResourceError, trio.ClosedResourceError),
             ):
                 await self._stream.send_all(last)
-                await self._stream.discard(until=self._peer_closed)
+                if not self._peer_closed(b""):
+                    await self._stream.discard(until=self._peer_closed)
         await self._stream.aclose()
 
     def _peer_closed(self, data: bytes) -> bool:
-        data, self._rest = self._rest + data, b""
-        while data and not self._scanner.ended:
-            data = data[self._scanner.feed(data) :]
+        data, self._data = self._data[self._position :] + data, b""
+        self._position = 0
+        position = 0
+        while position < len(data) and not self._scanner.ended:
+            position = self._scanner.feed(data, position)
         return self._scanner.close_seen
