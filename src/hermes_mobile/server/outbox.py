@@ -6,13 +6,12 @@ turn comes, so a slow link is never behind by more than one edit (D29).
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
-from attrs import frozen
 
 from hermes_mobile.protocol.codec import encode
+from hermes_mobile.protocol.frames import Avatar, AvatarState, Typing
 from hermes_mobile.server.metrics import frame_name
 from hermes_mobile.server.scanner import Opcode, server_frame
 
@@ -23,16 +22,29 @@ if TYPE_CHECKING:
     from hermes_mobile.server.units import Unit
 
 
-@frozen
-class Entry:
-    """A unit, or a whole WebSocket frame, and what it is charged with until it was written."""
+class Entry(NamedTuple):
+    """A unit, or a whole WebSocket frame, and what it is charged with until it was written.
+
+    `name` is what it counts as in the metrics; a ping counts as nothing.
+    """
 
     content: Unit | bytes
     frames: int
     size: int
     name: str = ""
-    """What it counts as in the metrics; a ping as nothing."""
     answer: bool = False
+
+
+def entry_of(frame: ServerFrame, *, answer: bool = False) -> Entry:
+    framed = server_frame(Opcode.TEXT, encode(frame))
+    return Entry(framed, 1, len(framed), frame_name(frame), answer)
+
+
+STATES: Final[dict[Avatar | Typing, Entry]] = {
+    **{avatar: entry_of(avatar) for avatar in map(Avatar, AvatarState)},
+    **{typing: entry_of(typing) for typing in (Typing(), Typing(stop=True))},
+}
+"""States say few things, and often: four of the five frames of an ordinary turn."""
 
 
 class Outbox:
@@ -49,7 +61,11 @@ class Outbox:
         self._max_frames = max_frames
         self._max_bytes = max_bytes
         self._on_overflow = on_overflow
-        self._send, self._receive = trio.open_memory_channel[Entry](max_frames + reserve)
+        self._max_entries = max_frames + reserve
+        # What is queued together is one batch, open until the writer takes it: one wake-up for all.
+        self._batch: list[Entry] = []
+        self._closed = False
+        self._send, self._receive = trio.open_memory_channel[list[Entry]](1)
         self.frames = 0
         self.bytes = 0
         self._answers = 0
@@ -70,34 +86,38 @@ class Outbox:
             self._put(Entry(unit, unit.frame_count, unit.size, unit.frame_name))
 
     def put(self, frame: ServerFrame) -> None:
-        """Queue a frame that comes with what is said: a state, for instance."""
-        framed = server_frame(Opcode.TEXT, encode(frame))
-        self._put(Entry(framed, 1, len(framed), frame_name(frame)))
+        """Queue a frame that comes with what is said: the notice of a failure, for instance."""
+        self._put(entry_of(frame))
+
+    def put_state(self, frame: Avatar | Typing) -> None:
+        self._put(STATES[frame])
 
     def put_answer(self, frame: ServerFrame) -> None:
         """Queue the answer to a frame of the peer, if other answers leave room for it.
 
         Only answers count: an app that speaks while a long reply is on its way to it does no wrong.
         """
-        framed = server_frame(Opcode.TEXT, encode(frame))
-        size = self._answer_bytes + len(framed)
+        entry = entry_of(frame, answer=True)
+        size = self._answer_bytes + entry.size
         if self._answers and (self._answers >= self._max_frames or size > self._max_bytes):
             self._on_overflow()
         else:
-            self._put(Entry(framed, 1, len(framed), frame_name(frame), answer=True))
+            self._put(entry)
 
     def put_ping(self, number: int) -> None:
         framed = server_frame(Opcode.PING, b"%d" % number)
         self._put(Entry(framed, 1, len(framed)))
 
     def _put(self, entry: Entry) -> None:
-        try:
-            self._send.send_nowait(entry)
-        except (trio.ClosedResourceError, trio.BrokenResourceError):
+        if self._closed:
             return  # the connection is ending; units stay in the mailbox
-        except trio.WouldBlock:
+        batch = self._batch
+        if not batch:
+            self._send.send_nowait(batch)
+        elif len(batch) >= self._max_entries:
             self._on_overflow()
             return
+        batch.append(entry)
         self.frames += entry.frames
         self.bytes += entry.size
         if entry.answer:
@@ -107,13 +127,11 @@ class Outbox:
     async def take(self) -> list[Entry]:
         """Wait for something to write; returns all that is queued, and nothing once closed."""
         try:
-            entries = [await self._receive.receive()]
+            batch = await self._receive.receive()
         except (trio.EndOfChannel, trio.ClosedResourceError):
             return []
-        with suppress(trio.WouldBlock, trio.EndOfChannel, trio.ClosedResourceError):
-            while True:
-                entries.append(self._receive.receive_nowait())
-        return entries
+        self._batch = []
+        return batch
 
     def release(self, entry: Entry) -> None:
         """Give back the room of an entry that was written."""
@@ -122,10 +140,12 @@ class Outbox:
         if entry.answer:
             self._answers -= 1
             self._answer_bytes -= entry.size
-        self.room.unpark_all()
+        if self.room:
+            self.room.unpark_all()
 
     def close(self, *, flush: bool = True) -> None:
         """Take nothing more; the writer writes what is queued, or with `flush=False` just stops."""
+        self._closed = True
         self._send.close()
         if not flush:
             self._receive.close()

@@ -71,7 +71,7 @@ class Session:
         """Send passing states; they are not kept."""
         if self.connection is not None:
             for frame in frames:
-                self.connection.outbox.put(frame)
+                self.connection.outbox.put_state(frame)
             self.connection.idle_timer.touch()
 
     async def room(self, frames: int, size: int, growing: Unit | None = None) -> None:
