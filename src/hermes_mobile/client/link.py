@@ -98,7 +98,7 @@ class Link(trio.abc.Stream):
         """What the server answered instead of the upgrade, in words for a person."""
         if not self._first:
             return "the connection was lost"
-        protocol, _, status = self._first[:12].partition(b" ")
+        protocol, _, status = self._first.partition(b" ")
         if protocol.startswith(b"HTTP/") and status.isdigit():
             return f"the server answered HTTP {status.decode()}"
         return "the server does not speak WebSocket"
@@ -110,7 +110,7 @@ class Link(trio.abc.Stream):
         finally:
             if not data:
                 self.on_end()
-        self._first = self._first or data
+        self._first = self._first or data[:12]
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
