@@ -194,7 +194,10 @@ describe('the console', { skip }, () => {
         if (element instanceof HTMLImageElement) return element.decode();
         const player = element as HTMLMediaElement;
         if (player.readyState >= HTMLMediaElement.HAVE_METADATA) return;
-        await new Promise((resolve) => player.addEventListener('loadedmetadata', resolve));
+        await new Promise((resolve, reject) => {
+          player.addEventListener('loadedmetadata', resolve);
+          player.addEventListener('error', reject);
+        });
       });
     });
   }
