@@ -54,10 +54,18 @@ class Ask:
         if collector is None:
             collector = self._collector = await self._begin()
             self._told = collector.reply
-        while collector.reply is self._told:
-            await self._follow(collector)
-        self._told = collector.reply
-        return self._told
+        while True:
+            if collector.error is not None:
+                self._engine.collectors.discard(collector)
+                error = collector.error
+                raise RefusedError(error.code, error.message, error.id)
+            if self._is_over(collector):
+                collector.finish()
+                self._engine.collectors.discard(collector)
+            if collector.reply is not self._told:
+                self._told = collector.reply
+                return self._told
+            await self._wait()
 
     async def _whole(self) -> Reply:
         async for _ in self:
@@ -69,30 +77,41 @@ class Ask:
         engine = self._engine
         if engine.collectors:
             raise trio.BusyResourceError("another ask goes on")
-        ready = await self._client.wait_ready()
-        collector = ReplyCollector(self.id, accepted=not ready.capabilities.receipts)
+        collector = ReplyCollector(self.id)
         engine.collectors.add(collector)
-        while engine.working:
-            engine.raise_failure()
-            await engine.changed.park()
-        await self._client.send_text(self._text, id=self.id)
+        try:
+            ready = await self._client.wait_ready()
+            while engine.working:
+                engine.raise_failure()
+                await engine.changed.park()
+            collector.accepted = not ready.capabilities.receipts
+            await self._client.send_text(self._text, id=self.id)
+        except BaseException:
+            engine.collectors.discard(collector)
+            raise
         return collector
 
-    async def _follow(self, collector: ReplyCollector) -> None:
-        """Wait for something to happen to the reply: growth, its end, an error."""
-        engine = self._engine
-        error = collector.error
-        if error is not None:
-            raise RefusedError(error.code, error.message, error.id)
-        if self._connection != engine.connections or not self._client.ready:
-            await self._ask_whether_it_works()
-        elif not engine.working and (collector.begun or collector.answered):
-            collector.finish()
+    def _is_over(self, collector: ReplyCollector) -> bool:
+        return (
+            self._all_is_heard
+            and not self._engine.working
+            and (collector.begun or collector.answered)
+        )
+
+    @property
+    def _all_is_heard(self) -> bool:
+        """Whether the server has told on this connection what happened before it (D13)."""
+        return self._client.ready and self._connection == self._engine.connections
+
+    async def _wait(self) -> None:
+        """Wait for something to happen to the reply."""
+        if self._all_is_heard:
+            await self._engine.changed.park()
         else:
-            await engine.changed.park()
+            await self._ask_whether_it_works()
 
     async def _ask_whether_it_works(self) -> None:
-        """Hear all that a new connection has to say (D13), by a ping behind the text itself.
+        """Hear all that a connection has to say, by a ping that comes behind the text itself.
 
         A turn begins within the moment after its receipt: when the pong comes, either the agent is
         shown to work, or it has said everything.

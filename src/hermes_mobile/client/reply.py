@@ -29,16 +29,14 @@ class Reply:
 
 
 class ReplyCollector:
-    """Puts together what is said from the receipt of one message to the end of its turn.
+    """Puts together what is said from the receipt of one message to the end of its turn."""
 
-    `accepted`: whether to begin at once, for a server that gives no receipts.
-    """
-
-    def __init__(self, message_id: str, *, accepted: bool) -> None:
+    def __init__(self, message_id: str) -> None:
         self._id: Final = message_id
         self._pieces: dict[str, dict[int, Message]] = {}
         self._streamed: set[str] = set()
-        self.accepted = accepted
+        self.accepted = False
+        """Whether what is said from now on belongs to it."""
         self.begun = False
         """Whether the agent was seen at work on it."""
         self.answered = False

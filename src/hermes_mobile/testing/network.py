@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from abc import ABC, abstractmethod
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import trio
@@ -21,9 +22,12 @@ class FailingStream(trio.abc.Stream):
 
     def __init__(self, sock: socket.socket) -> None:
         self._stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
-        self._silent = False
+        self._deaf = False
+        self._mute = False
         self._receiving = trio.CancelScope()
         self._bytes_left: int | None = None
+        self.bytes_per_second = inf
+        """How fast the app can send."""
 
     @property
     def closed(self) -> bool:
@@ -32,7 +36,12 @@ class FailingStream(trio.abc.Stream):
 
     def silence(self) -> None:
         """From now on nothing arrives, in either direction, and nobody is told."""
-        self._silent = True
+        self._mute = True
+        self.deafen()
+
+    def deafen(self) -> None:
+        """From now on nothing arrives at the app; what it sends does arrive."""
+        self._deaf = True
         self._receiving.cancel()
 
     def cut(self) -> None:
@@ -45,14 +54,14 @@ class FailingStream(trio.abc.Stream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
         with trio.CancelScope() as self._receiving:
-            if not self._silent:
+            if not self._deaf:
                 return await self._stream.receive_some(max_bytes)
         await trio.sleep_forever()
         raise AssertionError("unreachable")
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        if self._silent:
-            await trio.lowlevel.checkpoint()
+        await trio.sleep(len(data) / self.bytes_per_second)
+        if self._mute:
             return
         if self._bytes_left is None:
             await self._stream.send_all(data)
