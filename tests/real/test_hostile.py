@@ -23,13 +23,15 @@ from street import (
 
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
+UPGRADE_TIMEOUT = 5
+"""Seconds: real ones, so enough for a machine that is busy with other things."""
 PORT_SPEAKS = b"hermes-mobile: this port speaks WebSocket, at /ws\n"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """One process for all of these tests: each one finds it as the ones before have left it."""
-    settings = {"MOBILE_UPGRADE_TIMEOUT": 1}
+    settings = {"MOBILE_UPGRADE_TIMEOUT": UPGRADE_TIMEOUT}
     with closing(ServerProcess(tmp_path_factory.mktemp("server"), **settings)) as running:
         yield running
 
