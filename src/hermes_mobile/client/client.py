@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
 import trio
 
@@ -43,7 +43,21 @@ if TYPE_CHECKING:
     from hermes_mobile.protocol.app_codec import Ready
     from hermes_mobile.protocol.frames import ClientFrame
 
+Progress: TypeAlias = "Callable[[int, int], object]"
+"""Told the bytes of a file that are written, and all of them."""
+
 Valid = TypeVar("Valid")
+
+
+class MediaOptions(TypedDict, total=False):
+    """What `send_media` takes besides the kind and the source."""
+
+    filename: str | None
+    mime: str
+    caption: str
+    id: str | None
+    chunk_bytes: int
+    progress: Progress | None
 
 
 def make_id() -> str:
@@ -182,7 +196,7 @@ class HermesClient:
         caption: str = "",
         id: str | None = None,
         chunk_bytes: int = MEDIA_CHUNK_BYTES,
-        progress: Callable[[int, int], object] | None = None,
+        progress: Progress | None = None,
     ) -> str:
         """Send a file: bytes, a path, or an open asynchronous file; returns its id.
 
@@ -205,15 +219,15 @@ class HermesClient:
         await self._send(_message(frames, len(data), message_id), written)
         return message_id
 
-    async def send_image(self, source: MediaSource, **options: Any) -> str:
+    async def send_image(self, source: MediaSource, **options: Unpack[MediaOptions]) -> str:
         """`send_media` of the kind `image`."""
         return await self.send_media(MediaIn.IMAGE, source, **options)
 
-    async def send_document(self, source: MediaSource, **options: Any) -> str:
+    async def send_document(self, source: MediaSource, **options: Unpack[MediaOptions]) -> str:
         """`send_media` of the kind `document`."""
         return await self.send_media(MediaIn.DOCUMENT, source, **options)
 
-    async def send_voice(self, source: MediaSource, **options: Any) -> str:
+    async def send_voice(self, source: MediaSource, **options: Unpack[MediaOptions]) -> str:
         """`send_media` of the kind `audio`; the `caption` is its words."""
         return await self.send_media(MediaIn.AUDIO, source, **options)
 
@@ -316,9 +330,7 @@ def _message(frames: Sequence[ClientFrame], size: int, id: str) -> Outgoing:
     return Outgoing(frames, size, Accepted(id), id)
 
 
-def _tell(
-    progress: Callable[[int, int], object] | None, chunk_bytes: int, size: int, written: int
-) -> None:
+def _tell(progress: Progress | None, chunk_bytes: int, size: int, written: int) -> None:
     if progress is not None:
         progress(min(written * chunk_bytes, size), size)
 
