@@ -234,12 +234,12 @@ class PromptDone:
     expired: bool = False
 
 
-@frozen
+@frozen(cache_hash=True)
 class Avatar:
     state: AvatarState
 
 
-@frozen
+@frozen(cache_hash=True)
 class Typing:
     stop: bool = False
 

@@ -7,6 +7,11 @@ from hermes_mobile.protocol.frames import Avatar, AvatarState, Typing
 
 PresenceFrames: TypeAlias = tuple[Avatar | Typing, ...]
 
+# Said in every turn, so made once.
+AVATARS: Final = {state: (Avatar(state),) for state in AvatarState}
+WORKING: Final = (Typing(),)
+DONE: Final = (Typing(stop=True),)
+
 
 class Presence:
     """The avatar of one session. Its methods return the frames to send: an avatar on a change only.
@@ -35,7 +40,7 @@ class Presence:
         if not self.working:
             return ()
         self.deadline = inf
-        return (*self._show(AvatarState.THINKING), Typing())
+        return self._show(AvatarState.THINKING) + WORKING
 
     def spoke(self, now: float) -> PresenceFrames:
         """A message or a file is complete, or a streamed reply has grown: call it after each."""
@@ -48,7 +53,7 @@ class Presence:
         if self.working:
             return ()
         self.deadline = now + self._idle_after
-        return (Typing(stop=True),)
+        return DONE
 
     def user_typed(self, now: float) -> PresenceFrames:
         """The person types: an avatar that is about to become idle waits (D24)."""
@@ -67,11 +72,11 @@ class Presence:
     def current(self, now: float) -> PresenceFrames:
         """What a new connection needs to be told (D13)."""
         self.expire(now)
-        avatar = () if self.state is AvatarState.IDLE else (Avatar(self.state),)
-        return (*avatar, Typing()) if self.working else avatar
+        avatar = () if self.state is AvatarState.IDLE else AVATARS[self.state]
+        return avatar + WORKING if self.working else avatar
 
-    def _show(self, state: AvatarState) -> tuple[Avatar, ...]:
+    def _show(self, state: AvatarState) -> PresenceFrames:
         if state is self.state:
             return ()
         self.state = state
-        return (Avatar(state),)
+        return AVATARS[state]

@@ -89,8 +89,9 @@ class Outbox:
         """Queue a frame that comes with what is said: the notice of a failure, for instance."""
         self._put(entry_of(frame))
 
-    def put_state(self, frame: Avatar | Typing) -> None:
-        self._put(STATES[frame])
+    def put_states(self, frames: tuple[Avatar | Typing, ...]) -> None:
+        for frame in frames:
+            self._put(STATES[frame])
 
     def put_answer(self, frame: ServerFrame) -> None:
         """Queue the answer to a frame of the peer, if other answers leave room for it.

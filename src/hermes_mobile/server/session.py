@@ -70,8 +70,7 @@ class Session:
     def show(self, frames: tuple[Avatar | Typing, ...]) -> None:
         """Send passing states; they are not kept."""
         if self.connection is not None:
-            for frame in frames:
-                self.connection.outbox.put_state(frame)
+            self.connection.outbox.put_states(frames)
             self.connection.idle_timer.touch()
 
     async def room(self, frames: int, size: int, growing: Unit | None = None) -> None:

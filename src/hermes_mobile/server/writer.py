@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from hermes_mobile.server.scanner import Opcode, server_frame
-from hermes_mobile.server.units import Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from hermes_mobile.server.metrics import Metrics
     from hermes_mobile.server.outbox import Entry, Outbox
+    from hermes_mobile.server.units import Unit
     from hermes_mobile.server.wire import Wire
 
 GATHER_BYTES: Final = 64 * 1024
@@ -78,13 +78,18 @@ class Writer:
         if self._gathered:
             await self._wire.send_all(b"".join(self._gathered))
             self.frames_out += len(self._gathered)
+            self._gathered.clear()
+        if not self._done:
+            return
+        units = []
         for entry in self._done:
             self._outbox.release(entry)
-        units = [entry.content for entry in self._done if isinstance(entry.content, Unit)]
+            # Asking for bytes is quick; asking whether it is a Unit, an abstract class, is not.
+            if not isinstance(entry.content, bytes):
+                units.append(entry.content)
+        self._done.clear()
         if units:
             self._on_written(units)
-        self._gathered.clear()
-        self._done.clear()
 
 
 def _frames(entry: Entry) -> Iterable[bytes]:
