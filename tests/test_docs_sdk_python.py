@@ -154,6 +154,18 @@ def test_the_first_program(tmp_path):
     assert done.stderr == ""
 
 
+@pytest.mark.slow
+def test_programs_are_typed(tmp_path):
+    """The type checker agrees, strictly, with those examples that are whole files."""
+    api = pytest.importorskip("mypy.api")
+    files = []
+    for number, source in enumerate([*blocks(" program"), "".join(blocks(" test"))]):
+        files.append(str(tmp_path / f"example_{number}.py"))
+        Path(files[-1]).write_text(source)
+    output, _, status = api.run(["--strict", "--cache-dir", str(tmp_path / "cache"), *files])
+    assert status == 0, output
+
+
 @pytest.mark.parametrize("names", REFERENCE.values(), ids=REFERENCE)
 def test_everything_in_the_reference_has_a_twin(names):
     """Each name of the reference's tables stands on the left."""

@@ -103,6 +103,25 @@ async def test_an_unnamed_file():
         )
 
 
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        ({"filename": "a.PNG"}, "image"),
+        ({"filename": "a.ogg"}, "audio"),
+        ({"filename": "a.mp4"}, "video"),
+        ({"filename": "a.pdf"}, "document"),
+        ({"filename": "a.pdf", "mime": "image/webp"}, "image"),
+        ({}, "document"),
+    ],
+)
+async def test_the_kind_of_a_file_is_guessed(autojump_clock, options, kind):
+    """`send_file`: from the type, and that from the name."""
+    agent = Recorder()
+    async with open_server(agent) as server, server.open_client() as client:
+        await client.send_file(b"data", **options)
+        assert agent.inputs[0].kind == kind
+
+
 async def test_a_large_file_goes_in_chunks(autojump_clock):
     """D17: of 3 MiB; progress is told in the caller's task."""
     agent = Recorder()
@@ -334,7 +353,10 @@ async def test_a_delivery(autojump_clock):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("a.png", "image"), ("a.gif", "animation"), ("a.ogg", "voice"), ("a.mp4", "video")],
+    [
+        *(("a.png", "image"), ("a.gif", "animation"), ("a.ogg", "voice"), ("a.mp4", "video")),
+        *(("a.mp3", "document"), ("a.pdf", "document"), ("", "document")),
+    ],
 )
 async def test_the_kind_of_a_delivered_file_is_guessed(autojump_clock, name, kind):
     """From its name; `audio/ogg` is a voice message."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import trio
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import AcceptConnection, CloseConnection, Event, TextMessage
 
 from hermes_mobile.client import (
     AccessDeniedError,
@@ -324,6 +326,35 @@ async def test_leaving_waits_two_seconds_for_a_server_that_does_not_answer(autoj
             started = trio.current_time()
             script.streams[-1].silence()
         assert trio.current_time() == started + 2.0
+        assert closed(script)
+
+
+async def test_a_ping_while_closing_does_no_harm(autojump_clock):
+    """The library's own task fails of it, and the connection has ended in any case."""
+    async with open_script() as script:
+        async with script.open_client() as client, trio.open_nursery() as tasks:
+            arrival = await script.arrival()
+            websocket = WSConnection(ConnectionType.SERVER)
+
+            async def receive() -> list[Event]:
+                websocket.receive_data(await arrival.receive_some())
+                return list(websocket.events())
+
+            await receive()
+            await arrival.send_all(websocket.send(AcceptConnection()))
+            await receive()
+            ready = TextMessage('{"t":"ready","session":"mobile:phone"}')
+            await arrival.send_all(websocket.send(ready))
+            await client.wait_ready()
+
+            @tasks.start_soon
+            async def _() -> None:
+                (close,) = await receive()
+                assert isinstance(close, CloseConnection)
+                await arrival.send_all(b"\x89\x00")
+
+            tasks.start_soon(client._engine.leave)
+        assert trio.current_time() == 0
         assert closed(script)
 
 

@@ -12,7 +12,7 @@ from hermes_mobile.client.ask import Ask
 from hermes_mobile.client.errors import ClientError, RefusedError
 from hermes_mobile.client.events import ConnectionState
 from hermes_mobile.client.handlers import Handlers
-from hermes_mobile.client.media import MediaFrames, kind_out, name_of, read_source
+from hermes_mobile.client.media import MediaFrames, kind_in, kind_out, name_of, read_source
 from hermes_mobile.client.outbox import Outgoing
 from hermes_mobile.protocol import fields
 from hermes_mobile.protocol.errors import ProtocolError
@@ -218,6 +218,11 @@ class HermesClient:
         written = partial(_tell, progress, chunk_bytes, len(data))
         await self._send(_message(frames, len(data), message_id), written)
         return message_id
+
+    async def send_file(self, source: MediaSource, **options: Unpack[MediaOptions]) -> str:
+        """`send_media` of the kind that the type suggests: `document` where it suggests none."""
+        mime = options.get("mime") or guess_mime(options.get("filename") or name_of(source))
+        return await self.send_media(kind_in(mime), source, **options)
 
     async def send_image(self, source: MediaSource, **options: Unpack[MediaOptions]) -> str:
         """`send_media` of the kind `image`."""
