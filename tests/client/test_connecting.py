@@ -291,6 +291,15 @@ async def test_a_server_that_speaks_something_else(autojump_clock, answer, troub
         assert trio.current_time() == 0
 
 
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".example"])
+async def test_a_name_that_leads_nowhere(host):
+    """Whatever is wrong with it, it is an attempt that failed."""
+    device = Device("phone")
+    async with open_client(f"ws://{host}/ws", token="t", device=device, retry=False) as client:
+        with pytest.raises(TransportError, match="cannot connect"):
+            await client.wait_ready()
+
+
 async def test_ready_counts_once(autojump_clock):
     """T7: a server that says it again starts nothing anew."""
     async with open_script() as script, script.open_client() as client:

@@ -75,6 +75,15 @@ class Options:
 
 
 class Engine:
+    """`HermesClient` is its face to the app; everything here but waiting is synchronous.
+
+    So nothing is ever seen half changed, whatever is cancelled.
+    """
+
+    _keep_alive: KeepAlive
+    _gave_up: str
+    """Why an attempt was cancelled, if it was."""
+
     def __init__(self, options: Options) -> None:
         self._options: Final = options
         self.state = ConnectionState.IDLE
@@ -143,12 +152,13 @@ class Engine:
 
     async def _connect_once(self) -> Ending:
         """Make a connection and live on it to its end."""
-        options, self._gave_up = self._options, f"no answer in {self._options.open_timeout:g} s"
+        options = self._options
+        self._gave_up = f"no answer in {options.open_timeout:g} s"
         with trio.CancelScope() as self._attempt:
             self._attempt.deadline = trio.current_time() + options.open_timeout
             try:
                 stream = await options.open_stream(options.endpoint)
-            except (OSError, trio.BrokenResourceError) as error:
+            except (OSError, UnicodeError, trio.BrokenResourceError) as error:
                 return Ending(trouble=trouble_of(error))
             return await converse(stream, options.endpoint, self._talk)
         return Ending(trouble=self._gave_up)
