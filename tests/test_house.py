@@ -30,8 +30,9 @@ MAY_IMPORT = {
     "ops": set(),
     "server": {"protocol", "agents"},
     "client": {"protocol"},
+    "conformance": {"protocol"},
     "http": {"protocol", "agents", "server", "ops"},
-    "cli": {"protocol", "agents", "server", "client", "http", "ops"},
+    "cli": {"protocol", "agents", "server", "client", "conformance", "http", "ops"},
     "__main__": {"cli"},
 }
 """Which parts of the package each part may use, beside itself."""
