@@ -2,8 +2,8 @@
 
 This counts what trio-websocket's own limit cannot (D3: bytes, not characters; the bytes of headers too;
 before the message is complete), sees pongs, which confirm what was delivered (D32), and refuses broken
-framing before the library would drop the connection without a word. The payloads are the library's to
-read, but for the text that stands whole in what was received: nearly every frame of an app.
+framing before the library would drop the connection without a word. Texts in one frame are read here:
+nearly every message of an app is one. All other payloads are the library's to read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ MASKED: Final = 0x80
 WHOLE_TEXT: Final = 0x81
 """The first byte of a text message that is one frame."""
 SHORT_LENGTH, LONG_LENGTH = 126, 127
-"""Length fields that announce 2, or 8, bytes of real length."""
+LENGTH_BYTES: Final = {SHORT_LENGTH: 2, LONG_LENGTH: 8}
+"""Length fields that announce so many bytes of real length."""
 FRAMES_AT_ONCE: Final = 256
 """After so many other tasks take their turn: a frame may be six bytes, and costs what a real one does."""
 
@@ -76,32 +77,46 @@ class FrameScanner:
     def whole_text(self, data: bytes, position: int) -> tuple[str, int] | None:
         """The text message that stands whole at `position`, and where it ends.
 
-        None for everything else, which is to be fed. Reading these few bytes here instead of in the
-        library, in another task, halves what a message costs on its way in.
+        None for everything else, which is to be fed. Reading these bytes here instead of in the
+        library, in another task, halves what a short text costs on its way in, and a long one.
         """
+        extent = self._text_extent(data, position)
+        if extent is None or extent[1] > len(data):
+            return None
+        start, end = extent
+        try:
+            payload = memoryview(data)[start:end]
+            text = unmasked(payload, data[start - MASK_BYTES : start]).decode()
+        except UnicodeDecodeError:
+            return None
+        self.limit = self._later_limit
+        return text, end
+
+    def missing_bytes(self, data: bytes, position: int) -> int:
+        """How many bytes the text message at `position` still lacks; 0 for everything else."""
+        extent = self._text_extent(data, position)
+        return 0 if extent is None else max(0, extent[1] - len(data))
+
+    def _text_extent(self, data: bytes, position: int) -> tuple[int, int] | None:
+        """Where the payload starts and ends of a text message in one frame that begins here."""
         if self._header or self._payload_left or self._in_message or self.ended:
             return None
         start = position + START_BYTES
         if len(data) < start or data[position] != WHOLE_TEXT:
             return None
         length = data[position + 1] - MASKED
-        if length == SHORT_LENGTH:
-            length = int.from_bytes(data[start : start + 2])
-            start += 2
-            if length < SHORT_LENGTH:
+        if length >= SHORT_LENGTH:
+            width = LENGTH_BYTES[length]
+            if len(data) < start + width:
+                return None
+            length = int.from_bytes(data[start : start + width])
+            start += width
+            if len(frame_header(Opcode.TEXT, length)) != START_BYTES + width:
                 return None  # it has a shorter form
-        elif not 0 <= length < SHORT_LENGTH:
+        start += MASK_BYTES
+        if not 0 <= length <= self.limit or len(data) < start:
             return None
-        end = start + MASK_BYTES + length
-        if end > len(data) or length > self.limit:
-            return None
-        mask = data[start : start + MASK_BYTES]
-        try:
-            text = unmasked(data[start + MASK_BYTES : end], mask).decode()
-        except UnicodeDecodeError:
-            return None
-        self.limit = self._later_limit
-        return text, end
+        return start, start + length
 
     def feed(self, data: bytes, position: int = 0) -> int:
         """Follow `data` from `position` on; returns up to where it is in order and may be acted on.
@@ -204,15 +219,21 @@ def _header_bytes(header: bytearray) -> int:
     """How long a client's header is, as far as its beginning tells."""
     if len(header) < START_BYTES:
         return START_BYTES
-    return START_BYTES + MASK_BYTES + {SHORT_LENGTH: 2, LONG_LENGTH: 8}.get(header[1] & 0x7F, 0)
+    return START_BYTES + MASK_BYTES + LENGTH_BYTES.get(header[1] & 0x7F, 0)
 
 
-def unmasked(payload: bytes | bytearray, mask: bytes | bytearray) -> bytes:
-    """`payload` without its mask, by arithmetic on all of its bytes at once."""
+def unmasked(payload: bytes | bytearray | memoryview, mask: bytes | bytearray) -> bytes:
+    """`payload` without its mask, by arithmetic on many bytes at once.
+
+    Blocks of one receive stay in the processor's cache: 4 MiB take a third of what one number does.
+    """
     size = len(payload)
-    masks = (mask * (size // MASK_BYTES + 1))[:size]
-    clear = int.from_bytes(payload, "little") ^ int.from_bytes(masks, "little")
-    return clear.to_bytes(size, "little")
+    if size <= RECEIVE_BYTES:
+        masks = (mask * (size // MASK_BYTES + 1))[:size]
+        clear = int.from_bytes(payload, "little") ^ int.from_bytes(masks, "little")
+        return clear.to_bytes(size, "little")
+    starts = range(0, size, RECEIVE_BYTES)
+    return b"".join([unmasked(payload[at : at + RECEIVE_BYTES], mask) for at in starts])
 
 
 def server_frame(opcode: Opcode, payload: bytes) -> bytes:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Default = TypeVar("Default")
 Value = TypeVar("Value")
 
+DEFAULT: Final = "default"
+"""The source of a setting that nobody set."""
 SHORT_TOKEN_CHARS: Final = 16
 """A token below this can be guessed, and is warned about."""
 
@@ -129,21 +131,13 @@ def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
 
     *Errors*: SettingsError.
     """
-    file = config or environ.get("MOBILE_CONFIG")
-    in_file = _read_toml(Path(file)) if file else {}
+    in_file, file = _open_config(config, environ)
     chosen: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for variable, attribute in VARIABLES.items():
-        candidates = _candidates(variable, environ, in_file, f"{file}")
-        text, source = next(candidates, (None, "default"))
-        if text is None:
-            continue
-        try:
-            chosen[attribute.name] = attribute.metadata["parse"](text)
-        except ValueError as error:
-            # The ValueError's own cause may quote the value, so the chain ends here.
-            raise SettingsError(f"{variable} {error} ({source})") from None
-        sources[variable] = source
+        chosen[attribute.name], source = _read(variable, environ, in_file, file)
+        if source != DEFAULT:
+            sources[variable] = source
     settings = Settings(**chosen, sources=sources)
     if len({token.value for token in settings.tokens}) < len(settings.tokens):
         raise SettingsError(
@@ -151,6 +145,39 @@ def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
             "role: any device, one device, or deliveries"
         )
     return _with_token(settings, environ)
+
+
+def read_setting(variable: str, config: Path | None, environ: Mapping[str, str]) -> Any:
+    """One setting, read as `load_settings` reads it, whatever is wrong with the others.
+
+    For programs that talk to the server and need no more of its settings.
+
+    *Errors*: SettingsError.
+    """
+    in_file, file = _open_config(config, environ)
+    return _read(variable, environ, in_file, file)[0]
+
+
+def _open_config(config: Path | None, environ: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
+    """What the TOML file holds, and its name."""
+    file = config or environ.get("MOBILE_CONFIG")
+    return (_read_toml(Path(file)), f"{file}") if file else ({}, "")
+
+
+def _read(
+    variable: str, environ: Mapping[str, str], in_file: Mapping[str, str], file: str
+) -> tuple[Any, str]:
+    """The value of a setting, and where it came from."""
+    attribute = VARIABLES[variable]
+    candidates = _candidates(variable, environ, in_file, file)
+    text, source = next(candidates, (None, DEFAULT))
+    if text is None:
+        return attribute.default, source
+    try:
+        return attribute.metadata["parse"](text), source
+    except ValueError as error:
+        # The ValueError's own cause may quote the value, so the chain ends here.
+        raise SettingsError(f"{variable} {error} ({source})") from None
 
 
 def _with_token(settings: Settings, environ: Mapping[str, str]) -> Settings:
@@ -283,7 +310,7 @@ def describe(settings: Settings) -> list[tuple[str, str, str]]:
         (
             variable,
             _shown(getattr(settings, attribute.name), secret=attribute.metadata["secret"]),
-            settings.sources.get(variable, "default"),
+            settings.sources.get(variable, DEFAULT),
         )
         for variable, attribute in VARIABLES.items()
     ]

@@ -69,7 +69,11 @@ class Wire(trio.abc.Stream):
                 await self._receive()
             whole = self._scanner.whole_text(self._data, self._position)
             if whole is None:
-                await self._pass_on()
+                missing = self._scanner.missing_bytes(self._data, self._position)
+                if missing:
+                    await self._receive_more(missing)
+                else:
+                    await self._pass_on()
                 continue
             text, self._position = whole
             self._texts += 1
@@ -79,19 +83,32 @@ class Wire(trio.abc.Stream):
             return text
 
     async def _receive(self) -> None:
+        self._data = await self._receive_some()
+        self._position = self._texts = 0
+
+    async def _receive_more(self, missing: int) -> None:
+        """Receive the rest of a text, and one receive more at the most."""
+        pieces = [self._data[self._position :]]
+        while missing > 0 and not self._library_has_message:
+            pieces.append(await self._receive_some())
+            missing -= len(pieces[-1])
+        self._data = b"".join(pieces)
+        self._position = 0
+
+    async def _receive_some(self) -> bytes:
+        """Receive what there is; nothing when the library has left. Errors: EndOfChannel."""
         self.listening = True
         try:
-            self._data = await self._stream.receive_some()
+            data = await self._stream.receive_some()
         except trio.BrokenResourceError:
             raise trio.EndOfChannel from None
         except trio.ClosedResourceError:
-            self._library_has_message = True  # its last word: it has left
-            self._data = b""
-        else:
-            if not self._data:
-                raise trio.EndOfChannel
+            self._library_has_message = True  # its last word
+            return b""
+        if not data:
+            raise trio.EndOfChannel
         self.listening = False
-        self._position = self._texts = 0
+        return data
 
     async def _pass_on(self) -> None:
         """Let the library read what comes next, up to the end of a message."""
