@@ -61,9 +61,17 @@ console:
 browser: client
     cd tests/browser && npm ci && npm test
 
+# put a server under load, or compare this one with others: just bench turns --start
+bench *ARGS:
+    python -m bench {{ ARGS }}
+
+# each scenario and each peer of the bench, once and tiny
+bench-tiny:
+    pytest -q -m slow tests/bench
+
 # run the server with the demo agent
 serve *ARGS:
     hermes-mobile serve {{ ARGS }}
 
 # all of it, as CI does
-test-all: lint types cover wheel client console browser
+test-all: lint types cover wheel bench-tiny client console browser
