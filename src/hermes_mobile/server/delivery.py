@@ -42,8 +42,9 @@ class Deliveries:
         self._nursery = nursery
         self._answer = answer
         self._receipts = admission.receipts
-        self._queue, self._frames = trio.open_memory_channel[Deliver | Ping](DELIVERIES_WAITING)
-        self._finished: trio.Event | None = None
+        # Most connections that may deliver never do: what it takes is made for the first one.
+        self._queue: trio.MemorySendChannel[Deliver | Ping] | None = None
+        self._finished = trio.Event()
         self._open = 0
 
     @property
@@ -53,20 +54,20 @@ class Deliveries:
 
     async def put(self, frame: Deliver | Ping) -> None:
         """Take `frame` up when those before it are done. Waits while too many are."""
-        if self._finished is None:
-            self._finished = trio.Event()
-            self._nursery.start_soon(self._run, self._finished)
+        if self._queue is None:
+            self._queue, frames = trio.open_memory_channel[Deliver | Ping](DELIVERIES_WAITING)
+            self._nursery.start_soon(self._run, frames)
         self._open += 1
         await self._queue.send(frame)
 
     async def finish(self) -> None:
         """Finish what was taken: a sender need not wait for silence to mean success."""
-        self._queue.close()
-        if self._finished is not None:
+        if self._queue is not None:
+            self._queue.close()
             await self._finished.wait()
 
-    async def _run(self, finished: trio.Event) -> None:
-        async for frame in self._frames:
+    async def _run(self, frames: trio.MemoryReceiveChannel[Deliver | Ping]) -> None:
+        async for frame in frames:
             try:
                 match frame:
                     case Ping(ts):
@@ -79,7 +80,7 @@ class Deliveries:
                 self._answer(Error(error.code, error.message, id=error.id))
             finally:
                 self._open -= 1
-        finished.set()
+        self._finished.set()
 
     def _delivered(self, frame_id: str, device_id: str) -> None:
         if self._receipts:
