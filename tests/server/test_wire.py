@@ -125,6 +125,23 @@ async def test_a_text_that_stands_whole_never_reaches_the_library() -> None:
         assert library.pieces == []
 
 
+@pytest.mark.parametrize("end", range(1, 2 * len(HELLO)))
+async def test_where_a_receive_ends_changes_nothing(autojump_clock: MockClock, end: int) -> None:
+    """In a header, a mask, a text, or between two texts: both are read, by the one or the other."""
+    async with desk_with_library() as (desk, library), trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def read() -> None:
+            with trio.fail_after(1):
+                for _ in range(2):
+                    text = await library.receive()
+                    assert text in {"hello", f"read by the library from {HELLO!r}"}
+
+        for piece in ((HELLO + HELLO)[:end], (HELLO + HELLO)[end:]):
+            desk.peer.send(piece)
+            await wait_all_tasks_blocked()
+
+
 async def test_everything_else_is_read_by_the_library() -> None:
     """Fragments, binary messages, texts in two receives: the library's message, in its place."""
     fragments = client_frame(Opcode.TEXT, b"a", final=False) + client_frame(Opcode.CONTINUATION)
@@ -344,6 +361,21 @@ async def test_the_peer_s_close_is_known_whatever_lies_before_it(autojump_clock:
                 await wait_all_tasks_blocked()
                 assert nursery.child_tasks
                 desk.peer.send(bytes([byte]))
+        assert trio.current_time() == 0
+
+
+async def test_a_reader_cancelled_in_a_text_loses_nothing_of_it(autojump_clock: MockClock) -> None:
+    """D11: a takeover amid a long text; the Close behind the rest of it is known."""
+    text = client_frame(Opcode.TEXT, b"x" * 500)
+    async with upgraded_desk() as desk:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(FakeLibrary(desk).receive)
+            for piece in (text[:100], text[100:300]):
+                desk.peer.send(piece)
+                await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        desk.peer.send(text[300:] + CLOSE)
+        await desk.wire.close(endings.REPLACED)
         assert trio.current_time() == 0
 
 

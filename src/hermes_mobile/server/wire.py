@@ -89,11 +89,13 @@ class Wire(trio.abc.Stream):
     async def _receive_more(self, missing: int) -> None:
         """Receive the rest of a text, and one receive more at the most."""
         pieces = [self._data[self._position :]]
-        while missing > 0 and not self._library_has_message:
-            pieces.append(await self._receive_some())
-            missing -= len(pieces[-1])
-        self._data = b"".join(pieces)
-        self._position = 0
+        try:
+            while missing > 0 and not self._library_has_message:
+                pieces.append(await self._receive_some())
+                missing -= len(pieces[-1])
+        finally:  # `close` follows what the peer sent from here on, also when this was cancelled
+            self._data = b"".join(pieces)
+            self._position = 0
 
     async def _receive_some(self) -> bytes:
         """Receive what there is; nothing when the library has left. Errors: EndOfChannel."""
