@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LIMIT = 1000
 FIRST_LIMIT = 100
 MAX_HEADER_BYTES = 14
+HI = client_frame(Opcode.TEXT, b"hi")
 
 
 class Scan:
@@ -212,6 +213,62 @@ def test_headers_of_a_finished_message_are_forgotten() -> None:
     fragments = client_frame(Opcode.CONTINUATION, final=False) * 10_000
     message = client_frame(Opcode.TEXT, final=False) + fragments + client_frame(Opcode.CONTINUATION)
     assert scan(*[message] * 5).violation is None
+
+
+# Texts that stand whole
+
+
+@pytest.mark.parametrize(
+    ("before", "what"),
+    [
+        (HI[:1], "a header"),
+        (HI[:5], "a mask"),
+        (client_frame(Opcode.PING, length=100), "a payload"),
+        (client_frame(Opcode.TEXT, b"x", final=False), "a message in fragments"),
+        (client_frame(Opcode.CLOSE), "nothing: the peer has said its last"),
+        (client_frame(0x3), "nothing: framing is broken"),
+    ],
+)
+def test_a_text_stands_only_where_a_message_begins(before: bytes, what: str) -> None:
+    """What looks like a text amid something else is that thing's bytes."""
+    scanner = FrameScanner(LIMIT, LIMIT, lambda _: None)
+    assert scanner.whole_text(HI, 0) == ("hi", len(HI))
+    scanner.feed(before)
+    assert scanner.whole_text(HI, 0) is None, what
+    assert scanner.missing_bytes(HI[:-1], 0) == 0, what
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        client_frame(Opcode.TEXT, b"not masked", masked=False),
+        client_frame(Opcode.TEXT, b"x", reserved=4),
+        client_frame(Opcode.TEXT, b"x", final=False),
+        client_frame(Opcode.BINARY, b"x"),
+        client_frame(Opcode.PING, b"x"),
+        client_frame(Opcode.TEXT, bytes(125), length_bytes=2),
+        client_frame(Opcode.TEXT, bytes(900), length_bytes=8),
+        client_frame(Opcode.TEXT, bytes(LIMIT + 1)),
+        client_frame(Opcode.TEXT, b"\xc3"),
+    ],
+)
+def test_whatever_is_not_one_plain_text_is_to_be_fed(frame: bytes) -> None:
+    """Other messages, and every way of getting a text wrong: there is one judge of them."""
+    scanner = FrameScanner(LIMIT, LIMIT, lambda _: None)
+    assert scanner.whole_text(frame, 0) is None
+    assert scanner.missing_bytes(frame, 0) == 0
+
+
+def test_texts_that_stand_whole_have_the_limits_of_all_messages() -> None:
+    """D3, D6: the first one its own, and also when it came in fragments."""
+    longest = {size: client_frame(Opcode.TEXT, b"x" * size) for size in (FIRST_LIMIT, LIMIT)}
+    scanner = FrameScanner(FIRST_LIMIT, LIMIT, lambda _: None)
+    for _ in range(2):
+        assert scanner.whole_text(longest[LIMIT], 0) is None
+        assert scanner.missing_bytes(longest[LIMIT][:-1], 0) == 0
+    assert scanner.whole_text(longest[FIRST_LIMIT], 0) is not None
+    assert scanner.missing_bytes(longest[LIMIT][:-3], 0) == 3
+    assert scanner.whole_text(longest[LIMIT], 0) == ("x" * LIMIT, len(longest[LIMIT]))
 
 
 # Broken framing
