@@ -274,6 +274,21 @@ async def test_two_writers_take_turns() -> None:
         assert received == long + pong
 
 
+async def test_a_write_that_fails_wakes_the_reader(autojump_clock: MockClock) -> None:
+    """D33: a library whose pong finds no way out ends without a word, and the reader waits for one."""
+    async with desk_with_library() as (desk, library), trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def read() -> None:
+            with trio.fail_after(1):
+                assert "library" in await library.receive()
+
+        await wait_all_tasks_blocked()
+        desk.peer.shutdown(socket.SHUT_RD)
+        with pytest.raises(trio.BrokenResourceError):
+            await desk.wire.send_all(b"pong")
+
+
 async def test_a_frame_that_was_cut_is_followed_by_nothing(autojump_clock: MockClock) -> None:
     """A cancelled write leaves half a frame: no later frame, and no Close, would be understood."""
     async with upgraded_desk() as desk:
