@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from cast import Recorder
 from hermes_mobile.agents import Agent
 from hermes_mobile.server import connection as connection_module
 from hermes_mobile.server.connection import DRAIN_SECONDS
@@ -133,6 +135,20 @@ async def test_answers_that_nobody_reads_end_the_connection_with_1013(
         await wait_all_tasks_blocked()
         assert ends(logs) == [("rude", "outbox full")]
         assert faults(logs) == []
+
+
+async def test_what_comes_with_the_last_straw_is_not_acted_on(autojump_clock: MockClock) -> None:
+    """D33: frames behind the ping whose answer found no room, in the same receive."""
+    agent = Recorder()
+    async with open_house(agent, outbox_frames=1) as house:
+        rude = await house.connect("rude")
+        texts = [json.dumps({"t": "ping"})] * 2 + [
+            json.dumps({"t": "text", "id": "m", "text": "x"})
+        ]
+        frames = [client_frame(Opcode.TEXT, text.encode()) for text in texts]
+        await rude.stream.send_all(b"".join(frames))
+        assert await rude.wait_closed() == (1013, "outbox full")
+        assert agent.ids == []
 
 
 async def test_a_peer_that_still_does_not_read_is_left_after_the_drain(

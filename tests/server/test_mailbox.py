@@ -94,6 +94,18 @@ def test_a_state_that_waits_is_not_confirmed_with_the_one_that_was_written() -> 
     assert stream.outstanding
 
 
+def test_a_state_that_is_being_written_is_not_confirmed_with_the_one_before() -> None:
+    """D29, D32: its predecessor's pong may come while it is on its way."""
+    stream = StreamUnit("s", 0.0)
+    mailbox = filled(stream)
+    mailbox.update(stream, "newer", final=True)
+    stream.queued = True
+    stream.mark_written(1)  # of the older state
+    stream.take_up()
+    assert mailbox.confirm(1) == []
+    assert stream.outstanding
+
+
 def test_the_oldest_are_dropped_until_the_bounds_are_kept() -> None:
     """D32: by units here; what grows stays, and so does a notice."""
     notice, stream = NoticeUnit(0.0, 1), StreamUnit("s", 0.0)
