@@ -196,8 +196,10 @@ async def test_one_connection_too_many(clock, monkeypatch):
         async with await connect(side) as first:
             await first.send_all(REQUEST % b"/healthz")
             assert await first.receive_some()
+            started = trio.current_time()
             async with await connect(side) as second:
                 assert await read_all(second) == b""
+            assert trio.current_time() == started
         await trio.sleep(listener.IDLE_SECONDS + 0.1)
         assert await works(side)
 
