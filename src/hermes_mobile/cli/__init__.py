@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from hermes_mobile.cli import check, conformance, serve, token
+from hermes_mobile.cli import check, conformance, send, serve, token
 from hermes_mobile.cli.conventions import examples, version_option
 
 INTERRUPTED: Final = 130
@@ -18,6 +18,9 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
+        except click.UsageError as error:
+            error.ctx = None  # usage and a hint before it would make three lines of one
+            raise
 
 
 @click.group(
@@ -34,6 +37,7 @@ def main() -> None:
 
 
 main.add_command(serve.serve)
+main.add_command(send.send)
 main.add_command(check.check)
 main.add_command(token.token)
 main.add_command(conformance.conformance)

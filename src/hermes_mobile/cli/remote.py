@@ -1,0 +1,163 @@
+"""What commands that talk to a server have in common: where it is, the token, how errors end them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import trio
+
+from hermes_mobile.cli.conventions import ConfigurationError
+from hermes_mobile.client import AccessDeniedError, RefusedError, ReplacedError
+from hermes_mobile.client.background import open_background
+from hermes_mobile.client.link import Endpoint
+from hermes_mobile.protocol.errors import ErrorCode
+from hermes_mobile.server import values
+from hermes_mobile.server.hub import Address
+from hermes_mobile.server.settings import SettingsError, read_setting
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from hermes_mobile.client import ClientError
+
+Result = TypeVar("Result")
+
+token_file_option = click.option(
+    "--token-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file with the token, instead of the environment.",
+)
+
+
+def _checked_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> str | None:
+    if url is not None:
+        try:
+            Endpoint.of(url)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}".removeprefix("url: ")) from None
+    return url
+
+
+url_option = click.option(
+    "--url",
+    metavar="URL",
+    callback=_checked_url,
+    help="Where the server is.  [default: from MOBILE_HOST, MOBILE_PORT, MOBILE_PATH]",
+)
+
+
+class RemoteError(click.ClickException):
+    """What ends a command that talks to a server: one line, and the exit status of its cause."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class DeviceOfflineError(RemoteError):
+    exit_code = 3
+
+
+class RefusalError(RemoteError):
+    exit_code = 4
+
+
+class NoServerError(RemoteError):
+    exit_code = 5
+
+
+def error_of(error: ClientError, hint: str = "") -> RemoteError:
+    """What a command ends with; `hint` is for whoever was refused."""
+    match error:
+        case RefusedError(code=ErrorCode.DEVICE_OFFLINE):
+            return DeviceOfflineError(f"device offline: {error.message}")
+        case RefusedError(code=code):
+            return RefusalError(f"refused: {code}: {error.message}{hint}")
+        case AccessDeniedError():
+            return RefusalError(f"{error.message}{hint}")
+        case ReplacedError():
+            return RefusalError(error.message)
+        case _:
+            return NoServerError(f"no server: {error.message}")
+
+
+def server_url(config: Path | None) -> str:
+    """The address of a server with the same settings on this machine.
+
+    *Errors*: ConfigurationError, also for port 0, where nobody knows the port.
+    """
+    host = _setting("MOBILE_HOST", config)
+    port = _setting("MOBILE_PORT", config)
+    if port == 0:
+        raise ConfigurationError("MOBILE_PORT is 0, any free port: --url says which one it is")
+    return Address(_dialled(host), port, _setting("MOBILE_PATH", config)).url
+
+
+def _dialled(host: str) -> str:
+    """The host to dial for one to listen on: every address of a machine has its loopback one."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host
+    if not address.is_unspecified:
+        return host
+    return "127.0.0.1" if address.version == 4 else "::1"  # noqa: PLR2004 - of IP
+
+
+def app_token(config: Path | None, token_file: Path | None) -> str:
+    """The token in the file, else MOBILE_TOKEN.
+
+    *Errors*: ConfigurationError for an unreadable one; UsageError without any.
+    """
+    if token_file is not None:
+        return _token_in(token_file)
+    if token := _setting("MOBILE_TOKEN", config):
+        return str(token)
+    raise click.UsageError("the token comes from MOBILE_TOKEN or --token-file")
+
+
+def deliver_token(config: Path | None) -> str | None:
+    """One of MOBILE_DELIVER_TOKENS, if there is any. *Errors*: ConfigurationError."""
+    tokens: frozenset[str] = _setting("MOBILE_DELIVER_TOKENS", config)
+    return min(tokens, default=None)
+
+
+def _token_in(file: Path) -> str:
+    try:
+        return values.token(file.read_text("utf-8").strip())
+    except OSError as error:
+        raise ConfigurationError(f"--token-file cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError("--token-file must be a file of UTF-8 text") from None
+    except ValueError as error:
+        raise ConfigurationError(f"--token-file {error}") from None
+
+
+def _setting(variable: str, config: Path | None) -> Any:
+    try:
+        return read_setting(variable, config, os.environ)
+    except SettingsError as error:
+        raise ConfigurationError(error) from None
+
+
+def run(work: Callable[[], Awaitable[Result]]) -> Result:
+    """Run `work` on Trio. *Errors*: KeyboardInterrupt on Ctrl-C, after `work` has cleaned up."""
+    return trio.run(until_interrupt, work)
+
+
+async def until_interrupt(work: Callable[[], Awaitable[Result]]) -> Result:
+    # By itself the interrupt would strike anywhere, and come out of nurseries in a group.
+    with trio.open_signal_receiver(signal.SIGINT) as signals, trio.CancelScope() as scope:
+        async with open_background() as beside:
+            beside.start_soon(_cancel_on_signal, signals, scope)
+            return await work()
+    raise KeyboardInterrupt
+
+
+async def _cancel_on_signal(signals: Any, scope: trio.CancelScope) -> None:
+    await anext(signals)
+    scope.cancel()
