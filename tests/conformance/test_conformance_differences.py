@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
@@ -129,22 +131,22 @@ class Dial:
         return theirs
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def clock():
     return MockClock(autojump_threshold=0)
 
 
-def chosen(*groups):
-    return [scenario for scenario in catalogue() if scenario.group in groups]
+def chosen(*beginnings):
+    return [scenario for scenario in catalogue() if str(scenario).startswith(beginnings)]
 
 
 @pytest.fixture
 def play(nursery):
-    """Play groups of scenarios against a peer with the given lies."""
+    """Play the scenarios whose names begin like this against a peer with the given lies."""
 
-    async def against(*groups, token=TOKEN, **lies):
+    async def against(*beginnings, token=TOKEN, **lies):
         target = Target(dial=Dial(nursery, lies), token=token)
-        return await run(target, chosen(*groups), jobs=4, told=lambda _: None)
+        return await run(target, chosen(*beginnings), jobs=4, told=lambda _: None)
 
     return against
 
@@ -166,9 +168,9 @@ def without(frame, *names):
     return {name: value for name, value in frame.items() if name not in names}
 
 
-async def test_a_peer_that_makes_no_mistake(play):
+async def test_a_peer_that_makes_no_mistake(clock, play):
     """It agrees; what its agent does not do is skipped, and said so."""
-    verdicts = await play("hello", "frames", "cards", "shapes")
+    verdicts = await play("hello/", "frames/", "cards/", "shapes/")
     assert differing(verdicts) == {}
     cards = [verdict for verdict in verdicts if verdict.scenario.group == "cards"]
     assert {(verdict.outcome, verdict.reason) for verdict in cards} == {
@@ -176,7 +178,7 @@ async def test_a_peer_that_makes_no_mistake(play):
     }
 
 
-async def test_three_mistakes_are_three_differences(play):
+async def test_three_mistakes_are_three_differences(clock, play):
     """A name that is not cut (D12), a null that is not echoed (D24), errors without a message."""
 
     def shout(ready):
@@ -189,7 +191,7 @@ async def test_three_mistakes_are_three_differences(play):
         "pong": lambda pong: without(pong, "ts") if pong.get("ts") is None else pong,
         "error": lambda error: without(error, "message"),
     }
-    found = differing(await play("hello", "frames", "shapes", **lies))
+    found = differing(await play("hello/", "frames/", "shapes/", **lies))
     assert found == {
         "hello/ids and names are cut to 120 characters": (
             f'device.name in ready: "{SMILES}... (120 characters)"',
@@ -215,21 +217,21 @@ async def test_three_mistakes_are_three_differences(play):
         ),
     ],
 )
-async def test_a_frame_that_nobody_can_work_with(play, lie, shape, consequence):
+async def test_a_frame_that_nobody_can_work_with(clock, play, lie, shape, consequence):
     """A wrong field is told by the shapes, and each scenario that stumbles over it differs."""
-    found = differing(await play("hello", "shapes", ready=lie))
+    found = differing(await play("hello/", "shapes/", ready=lie))
     assert found["shapes/ready"][0] == shape[0]
     assert found[consequence][0] == shape[1]
 
 
 @pytest.mark.parametrize("lie", [b"\xff", b'{"t":"pong"}', "pong", [1], {"ts": 1}, {"t": 1}])
-async def test_what_is_no_frame(play, lie):
+async def test_what_is_no_frame(clock, play, lie):
     """D2: only text messages that are JSON objects with a type are frames, and no pong came."""
 
     def answer(pong):
         return lie if pong.get("ts") == 12.5 else pong
 
-    found = differing(await play("frames", "shapes", pong=answer))
+    found = differing(await play("frames/ping", "shapes/", pong=answer))
     assert found.keys() == {"frames/ping with a fraction", "shapes/anything"}
     assert found["frames/ping with a fraction"][1] == "nothing within 10 s"
 
@@ -245,15 +247,30 @@ async def test_what_is_no_frame(play, lie):
         ),
     ],
 )
-async def test_no_server_of_the_protocol(play, lies, problem):
+async def test_no_server_of_the_protocol(clock, play, lies, problem):
     """Somebody is there, and does not speak the protocol: nothing is played."""
     with pytest.raises(NoServerError) as caught:
-        await play("hello", **lies)
+        await play("hello/", **lies)
     assert str(caught.value) == problem
 
 
-async def test_a_token_that_is_refused(play):
+async def test_a_server_that_goes_away(clock, nursery):
+    """A connection that is refused in the middle of a run is a difference like any other."""
+    dial, dialled = Dial(nursery, {}), count()
+
+    class Leaving(Dial):
+        async def __call__(self):
+            if next(dialled) == 2:  # the witness and another one have been there
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
+            return await dial()
+
+    target = Target(dial=Leaving(nursery, {}), token=TOKEN)
+    verdicts = await run(target, chosen("hello/a"), jobs=1, told=lambda _: None)
+    assert differing(verdicts) == {"hello/all fields": ("a connection", "Connection refused")}
+
+
+async def test_a_token_that_is_refused(clock, play):
     """Without a token nothing can be played, and the server is not to blame."""
     with pytest.raises(RefusedError) as caught:
-        await play("hello", token="another-one")
+        await play("hello/", token="another-one")
     assert str(caught.value) == "the server refuses the token: auth_failed"

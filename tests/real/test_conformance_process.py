@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -58,3 +60,23 @@ def test_what_takes_another_configuration(serve):
     settings = {"MOBILE_ALLOWED_DEVICES": "tel-1"}
     result = conform(serve(**settings), "--only", "allow-list", **settings)
     assert (result.returncode, result.stdout) == (0, "2 scenarios: 2 agree, 0 differ, 0 skipped\n")
+
+
+def test_ctrl_c_ends_it(serve):
+    """130, without a word, in the middle of a run."""
+    server = serve()
+    descriptors = server.descriptors
+    process = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-m", "hermes_mobile", "conformance", "--only", "timeout", server.url],
+        env=environment(MOBILE_TOKEN=server.token),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + PATIENCE
+    while server.descriptors < descriptors + 2:  # the witness, and the first scenario
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=PATIENCE) == ("", "")
+    assert process.returncode == 130

@@ -207,6 +207,10 @@ def played(target: Target, scenarios: Sequence[Scenario], jobs: int) -> list[Ver
         raise _NoServer(f"no server: {error}") from error
     except RefusedError as error:
         raise _Refused(str(error)) from error
+    except BaseExceptionGroup as group:
+        if group.subgroup(KeyboardInterrupt) is None:
+            raise
+        raise KeyboardInterrupt from group  # Trio's nurseries had wrapped it
     finally:
         if told is not ignore:
             click.echo(CLEAR_LINE, nl=False, err=True, color=True)

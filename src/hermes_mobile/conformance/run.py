@@ -218,6 +218,7 @@ async def settle_bound_device(stage: Stage) -> None:
     target = stage.target
     hello = {"t": "hello", "token": target.bound_token, "device": {"id": target.bound_device}}
     connection = await stage.connect(hello)
+    await connection.expect("ready")
     with trio.move_on_after(SETTLE_SECONDS):
         await connection.was_pinged.wait()
     await connection.leave()

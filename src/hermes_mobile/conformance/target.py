@@ -70,7 +70,11 @@ class Address:
             return tcp
         context = ssl.create_default_context()
         stream = trio.SSLStream(tcp, context, server_hostname=self.hostname, https_compatible=True)
-        await stream.do_handshake()
+        try:
+            await stream.do_handshake()
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
         return stream
 
 
