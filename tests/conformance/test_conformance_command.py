@@ -123,7 +123,7 @@ def test_wrong_usage(command, outcome, arguments):
 
 def test_a_token_is_needed(command):
     """It comes from the environment or a file; one that the server would make up is no help."""
-    problem = "Error: the app token comes from MOBILE_TOKEN or --token-file"
+    problem = "Error: the token comes from MOBILE_TOKEN or --token-file"
     assert error_of(command(URL), 2) == problem
 
 

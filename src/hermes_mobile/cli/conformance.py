@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
 import click
-import trio
 
+from hermes_mobile.cli import remote
 from hermes_mobile.cli.conventions import (
     ConfigurationError,
     config_option,
@@ -25,24 +24,15 @@ from hermes_mobile.server.settings import SettingsError, load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from hermes_mobile.conformance.run import Verdict
     from hermes_mobile.conformance.scenario import Scenario
 
 SOMETHING_DIFFERS: Final = 1
-REFUSED: Final = 4
-NO_SERVER: Final = 5
 CLEAR_LINE: Final = "\r\x1b[K"
 REPORT: Final = click.File("w", encoding="utf-8", lazy=False)
 """Opened before anything is played, so that a run is not lost to a wrong path."""
-
-
-class _NoServer(click.ClickException):
-    exit_code = NO_SERVER
-
-
-class _Refused(click.ClickException):
-    exit_code = REFUSED
 
 
 def read_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> Address | None:
@@ -61,11 +51,7 @@ def read_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> A
     )
 )
 @click.argument("address", metavar="URL", callback=read_url, required=False)
-@click.option(
-    "--token-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with the app token.  [default: MOBILE_TOKEN]",
-)
+@remote.token_file_option
 @config_option
 @click.option(
     "--only",
@@ -169,21 +155,18 @@ def described(
     reference_only: bool,
 ) -> Target:
     """What the settings of a server tell about it. *Errors*: UsageError, ConfigurationError."""
-    environ = dict(os.environ)
-    if token_file is not None:
-        environ.pop("MOBILE_TOKEN", None)
-        environ["MOBILE_TOKEN_FILE"] = str(token_file)
+    token = remote.app_token(config, token_file)
+    environ = {**os.environ, "MOBILE_TOKEN": token}
+    environ.pop("MOBILE_TOKEN_FILE", None)
     try:
         settings = load_settings(config, environ)
     except SettingsError as error:
         raise ConfigurationError(error) from error
-    if settings.token_made or not settings.token:
-        raise click.UsageError("the app token comes from MOBILE_TOKEN or --token-file")
-    bound = next((token for token in settings.extra_tokens if token.device_id), None)
-    bare = next((token for token in settings.extra_tokens if not token.device_id), None)
+    bound = next((extra for extra in settings.extra_tokens if extra.device_id), None)
+    bare = next((extra for extra in settings.extra_tokens if not extra.device_id), None)
     return Target(
         dial=address,
-        token=settings.token,
+        token=token,
         other_token=bare.value if bare else "",
         bound_token=bound.value if bound else "",
         bound_device=(bound.device_id if bound else None) or "",
@@ -202,15 +185,11 @@ def played(target: Target, scenarios: Sequence[Scenario], jobs: int) -> list[Ver
     """Play them, and show on a terminal how far that is."""
     told = progress(len(scenarios)) if sys.stderr.isatty() else ignore
     try:
-        return trio.run(lambda: run(target, scenarios, jobs=jobs, told=told))
+        return remote.run(lambda: run(target, scenarios, jobs=jobs, told=told))
     except NoServerError as error:
-        raise _NoServer(f"no server: {error}") from error
+        raise remote.NoServerError(f"no server: {error}") from error
     except RefusedError as error:
-        raise _Refused(str(error)) from error
-    except BaseExceptionGroup as group:
-        if group.subgroup(KeyboardInterrupt) is None:
-            raise
-        raise KeyboardInterrupt from group  # Trio's nurseries had wrapped it
+        raise remote.RefusalError(str(error)) from error
     finally:
         if told is not ignore:
             click.echo(CLEAR_LINE, nl=False, err=True, color=True)
