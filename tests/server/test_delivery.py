@@ -349,3 +349,32 @@ async def test_a_made_up_id_keeps_nothing(autojump_clock: MockClock) -> None:
         await phone.vanish()
         await trio.testing.wait_all_tasks_blocked()
         assert list(house.hub.registry) == []
+
+
+async def test_a_device_is_read_on_however_much_it_delivers(autojump_clock: MockClock) -> None:
+    """D20, D25: a storm to itself waits for pongs behind it; too much is refused, none is lost."""
+    async with open_house() as house:
+        phone = await house.connect()
+        for n in range(600):
+            await phone.send(delivery(f"d{n}", text=f"{n}"))
+        frames = await phone.drain()
+    arrived = [int(frame["text"]) for frame in frames if frame["t"] == "message"]
+    refused = [int(frame["id"][1:]) for frame in frames if frame["t"] == "error"]
+    assert {frame["code"] for frame in frames if frame["t"] == "error"} == {"internal_error"}
+    assert arrived == sorted(arrived)
+    assert sorted(arrived + refused) == list(range(600))
+    assert len(arrived) >= 256
+
+
+async def test_deliveries_that_wait_are_bounded_in_bytes(autojump_clock: MockClock) -> None:
+    """D25: beyond 16 MiB of a device's deliveries without an outcome, the next one is refused."""
+    async with open_house(write_timeout=1000.0) as house:
+        house.send_buffer = 4096
+        await house.connect("tablet")  # which reads nothing
+        phone = await house.connect()
+        for n in range(4):
+            media = attachment(bytes(6 << 20))
+            await phone.send(delivery(f"d{n}", target="tablet", media=media))
+        refusal = await phone.expect("error")
+    assert (refusal["code"], refusal["id"]) == ("internal_error", "d2")
+    assert "16777216 bytes" in refusal["message"]

@@ -290,11 +290,13 @@ async def test_a_reader_that_waits_for_the_server_is_not_silent(
     autojump_clock: MockClock,
 ) -> None:
     """D5: what the server does not read it cannot miss: deliveries that wait are no death of theirs."""
-    async with open_house(ping_interval=5.0, ping_timeout=5.0, write_timeout=1000.0) as house:
+    async with open_house(
+        deliver_tokens={"cron-token"}, ping_interval=5.0, ping_timeout=5.0, write_timeout=1000.0
+    ) as house:
         phone = await house.connect()
         await phone.say("m1", "/file 8000000")  # which the phone does not read
-        cron = await house.connect("cron")
-        for n in range(100):
+        cron = await house.connect("cron", token="cron-token")
+        for n in range(300):
             await cron.send({"t": "deliver", "id": f"d{n}", "target": "phone", "text": "hello"})
         with trio.move_on_after(100):
             while True:

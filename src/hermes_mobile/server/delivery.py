@@ -10,8 +10,9 @@ import trio
 from hermes_mobile.agents import OutgoingFile
 from hermes_mobile.protocol.errors import ErrorCode, ProtocolError, bad_frame
 from hermes_mobile.protocol.frames import Accepted, Deliver, Delivered, Error, Ping, Pong
+from hermes_mobile.protocol.limits import MIB
 from hermes_mobile.protocol.uploads import guess_mime
-from hermes_mobile.server.units import FileUnit, MessageUnit
+from hermes_mobile.server.units import FileUnit, MessageUnit, text_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,14 +22,21 @@ if TYPE_CHECKING:
     from hermes_mobile.server.hub import Hub
     from hermes_mobile.server.units import Unit
 
-DELIVERIES_WAITING: Final = 32
-"""Deliveries of one connection without an outcome; beyond it the connection is not read."""
+DELIVERIES_OPEN: Final = 256
+"""Deliveries of one connection without an outcome."""
+PINGS_OPEN: Final = 256
+"""Pings that wait among them, beyond that: who asks how they fare is told."""
+DELIVERY_BYTES_OPEN: Final = 16 * MIB
+"""What they may hold together; one alone may always be there."""
 
 
 class Deliveries:
     """The deliveries of one connection: one after the other, in a task that begins with the first.
 
     Pings queue among them, for their pongs tell that every earlier delivery has its outcome (D25).
+
+    A courier that sends faster than devices take is made to wait. A device is not: the pong that a
+    delivery waits for may be its own, behind what it sent, so it is refused what is too much.
     """
 
     def __init__(
@@ -42,10 +50,13 @@ class Deliveries:
         self._nursery = nursery
         self._answer = answer
         self._receipts = admission.receipts
+        self._may_wait = admission.courier
         # Most connections that may deliver never do: what it takes is made for the first one.
         self._queue: trio.MemorySendChannel[Deliver | Ping] | None = None
         self._finished = trio.Event()
+        self._room = trio.lowlevel.ParkingLot()
         self._open = 0
+        self._bytes = 0
 
     @property
     def under_way(self) -> bool:
@@ -53,12 +64,31 @@ class Deliveries:
         return self._open > 0
 
     async def put(self, frame: Deliver | Ping) -> None:
-        """Take `frame` up when those before it are done. Waits while too many are."""
+        """Take `frame` up when those before it are done.
+
+        Errors: ProtocolError `internal_error` for a device of which too many wait.
+        """
+        size = frame_size(frame)
+        most = DELIVERIES_OPEN + (PINGS_OPEN if isinstance(frame, Ping) else 0)
+        while self._open and (self._open >= most or self._bytes + size > DELIVERY_BYTES_OPEN):
+            if not self._may_wait:
+                raise ProtocolError(
+                    ErrorCode.INTERNAL_ERROR,
+                    f"at most {DELIVERIES_OPEN} deliveries, {DELIVERY_BYTES_OPEN} bytes, wait for "
+                    "their devices: resend later",
+                    id=frame.id if isinstance(frame, Deliver) else None,
+                )
+            await self._room.park()
         if self._queue is None:
-            self._queue, frames = trio.open_memory_channel[Deliver | Ping](DELIVERIES_WAITING)
+            self._queue, frames = trio.open_memory_channel[Deliver | Ping](
+                DELIVERIES_OPEN + PINGS_OPEN
+            )
             self._nursery.start_soon(self._run, frames)
         self._open += 1
-        await self._queue.send(frame)
+        self._bytes += size
+        self._queue.send_nowait(frame)
+        if self._open > 1:
+            await trio.lowlevel.checkpoint()  # a burst lets those before it go out
 
     async def finish(self) -> None:
         """Finish what was taken: a sender need not wait for silence to mean success."""
@@ -80,11 +110,20 @@ class Deliveries:
                 self._answer(Error(error.code, error.message, id=error.id))
             finally:
                 self._open -= 1
+                self._bytes -= frame_size(frame)
+                self._room.unpark_all()
         self._finished.set()
 
     def _delivered(self, frame_id: str, device_id: str) -> None:
         if self._receipts:
             self._answer(Delivered(frame_id, device_id))
+
+
+def frame_size(frame: Deliver | Ping) -> int:
+    """Bytes that a frame costs while it waits."""
+    if isinstance(frame, Ping):
+        return 0
+    return text_size(frame.text) + (0 if frame.media is None else len(frame.media.data))
 
 
 async def deliver(hub: Hub, frame: Deliver, on_delivered: Callable[[str], None]) -> None:
