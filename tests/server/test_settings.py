@@ -144,6 +144,8 @@ def test_a_value_is_read(variable: str, text: str, value: object) -> None:
         ("MOBILE_LOG_FORMAT", "xml", "one of console, json"),
         ("MOBILE_TRUSTED_PROXIES", "10.0.0.1/8", "IP addresses and networks"),
         ("MOBILE_ALLOWED_DEVICES", "x" * 121, "1 to 120 characters"),
+        ("MOBILE_ALLOWED_DEVICES", " , ", "device ids, separated by commas"),
+        ("MOBILE_HTTP_PORT", "8787", "another port than MOBILE_PORT"),
         ("MOBILE_HOME_DEVICE", "tel\x1b", "without control characters"),
         ("MOBILE_AVATAR_URL", "javascript:alert(1)", "an http:// or https:// URL"),
     ],
@@ -357,6 +359,12 @@ def test_an_extra_token_is_a_token() -> None:
     )
     assert settings.token is None
     assert not settings.token_made
+
+
+def test_no_http_side_is_shown_as_off() -> None:
+    """`check` shows what one would write."""
+    shown = {name: value for name, value, _ in describe(load(MOBILE_HTTP_PORT="off"))}
+    assert shown["MOBILE_HTTP_PORT"] == "off"
 
 
 def test_no_secret_is_shown() -> None:

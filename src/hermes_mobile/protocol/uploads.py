@@ -136,16 +136,16 @@ class Uploads:
     def _place(self, chunk: MediaChunk) -> UploadedFile | None:
         upload = self._open.get(chunk.id) or self._begin(chunk)
         if chunk.kind != upload.kind:
-            raise bad_frame(f"media.kind must stay {upload.kind} for this id", id=chunk.id)
+            raise bad_frame(f"kind: must stay {upload.kind} for this id", id=chunk.id)
         if chunk.parts != upload.parts:
-            raise bad_frame(f"media.parts must stay {upload.parts} for this id", id=chunk.id)
+            raise bad_frame(f"parts: must stay {upload.parts} for this id", id=chunk.id)
         if chunk.part in upload.data:
             return None
         if upload.size + len(chunk.data) > MAX_MEDIA_BYTES:
-            raise too_big(f"media.data: a file is at most {MAX_MEDIA_BYTES} bytes", id=chunk.id)
+            raise too_big(f"data: a file is at most {MAX_MEDIA_BYTES} bytes", id=chunk.id)
         if upload.parts > 1 and self.buffered_bytes + len(chunk.data) > MAX_UPLOAD_BUFFER_BYTES:
             raise too_big(
-                f"media.data: open uploads together are at most {MAX_UPLOAD_BUFFER_BYTES} bytes",
+                f"data: open uploads together are at most {MAX_UPLOAD_BUFFER_BYTES} bytes",
                 id=chunk.id,
             )
         upload.add(chunk)
@@ -160,14 +160,14 @@ class Uploads:
             allowed = ", ".join(kind for kind in MediaIn if kind in self._takes) or "none"
             raise ProtocolError(
                 ErrorCode.UNSUPPORTED_FRAME,
-                f"media.kind is not one of those taken here: {allowed}",
+                f"kind: one of those taken here is expected: {allowed}",
                 id=chunk.id,
             )
         upload = _Upload(kind, chunk.parts)
         if chunk.parts > 1:
             if len(self._open) >= MAX_OPEN_UPLOADS:
                 raise too_big(
-                    f"media.id: at most {MAX_OPEN_UPLOADS} uploads are open at a time",
+                    f"id: at most {MAX_OPEN_UPLOADS} uploads are open at a time",
                     id=chunk.id,
                 )
             self._open[chunk.id] = upload

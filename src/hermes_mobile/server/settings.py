@@ -144,6 +144,9 @@ def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
             "MOBILE_TOKEN, MOBILE_EXTRA_TOKENS, MOBILE_DELIVER_TOKENS must give each token one "
             "role: any device, one device, or deliveries"
         )
+    http = (settings.http_host, settings.http_port)
+    if settings.http_port and http == (settings.host, settings.port):
+        raise SettingsError("MOBILE_HTTP_PORT must be another port than MOBILE_PORT, or off")
     return _with_token(settings, environ)
 
 
@@ -309,7 +312,9 @@ def describe(settings: Settings) -> list[tuple[str, str, str]]:
     return [
         (
             variable,
-            _shown(getattr(settings, attribute.name), secret=attribute.metadata["secret"]),
+            "off"
+            if variable == "MOBILE_HTTP_PORT" and settings.http_port is None
+            else _shown(getattr(settings, attribute.name), secret=attribute.metadata["secret"]),
             settings.sources.get(variable, DEFAULT),
         )
         for variable, attribute in VARIABLES.items()

@@ -121,7 +121,11 @@ def device_id(text: str) -> str:
 
 
 def device_ids(text: str) -> frozenset[str]:
-    return frozenset(map(device_id, _items(text)))
+    """Read a list of device ids. One that holds only commas is no list: it must not mean everyone."""
+    ids = frozenset(map(device_id, _items(text)))
+    if text.strip() and not ids:
+        raise ValueError("must name device ids, separated by commas")
+    return ids
 
 
 def device_address(text: str) -> str:
