@@ -87,7 +87,7 @@ def error_line(result: Result, status: int) -> str:
     return line
 
 
-@pytest.mark.parametrize("command", [[], ["serve"], ["check"], ["token"]])
+@pytest.mark.parametrize("command", [[], ["serve"], ["send"], ["chat"], ["check"], ["token"]])
 def test_every_command_explains_itself(run: Run, command: list[str]) -> None:
     """`--help` ends in examples, and `--version` tells the version of the distribution."""
     help_text = run(*command, "--help")

@@ -332,12 +332,23 @@ def test_a_large_file(house, run, tmp_path):
     assert len(house.received[0].data) == 8 * MIB
 
 
-async def test_interrupt():
-    """Ctrl-C ends the work where it waits, lets it clean up, and comes out as it is."""
-    with pytest.raises(KeyboardInterrupt):
-        await remote.until_interrupt(interrupted)
+@pytest.mark.parametrize(
+    ("number", "ending", "status"),
+    [(signal.SIGINT, KeyboardInterrupt, None), (signal.SIGTERM, SystemExit, 143)],
+)
+async def test_signals(number, ending, status):
+    """They end the work where it waits, let it clean up, and come out in no group."""
+    cleaned_up = False
 
+    async def work():
+        nonlocal cleaned_up
+        signal.raise_signal(number)
+        try:
+            await trio.sleep_forever()
+        finally:
+            cleaned_up = True
 
-async def interrupted():
-    signal.raise_signal(signal.SIGINT)
-    await trio.sleep_forever()
+    with pytest.raises(ending) as raised:
+        await remote.until_signal(work)
+    assert cleaned_up
+    assert getattr(raised.value, "code", None) == status

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from hermes_mobile.cli import check, conformance, send, serve, token
+from hermes_mobile.cli import chat, check, conformance, send, serve, token
 from hermes_mobile.cli.conventions import examples, version_option
 
 INTERRUPTED: Final = 130
@@ -38,6 +38,7 @@ def main() -> None:
 
 main.add_command(serve.serve)
 main.add_command(send.send)
+main.add_command(chat.chat)
 main.add_command(check.check)
 main.add_command(token.token)
 main.add_command(conformance.conformance)

@@ -6,12 +6,13 @@ import os
 import signal
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import trio
 
 from hermes_mobile.cli.conventions import ConfigurationError
+from hermes_mobile.cli.printable import printable
 from hermes_mobile.client import AccessDeniedError, RefusedError, ReplacedError
 from hermes_mobile.client.background import open_background
 from hermes_mobile.client.link import Endpoint
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from hermes_mobile.client import ClientError
+
+ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Result = TypeVar("Result")
 
@@ -55,7 +58,8 @@ class RemoteError(click.ClickException):
     """What ends a command that talks to a server: one line, and the exit status of its cause."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        # The server has a part in what it says.
+        super().__init__(printable(" ".join(message.split())))
 
 
 class DeviceOfflineError(RemoteError):
@@ -145,19 +149,27 @@ def _setting(variable: str, config: Path | None) -> Any:
 
 
 def run(work: Callable[[], Awaitable[Result]]) -> Result:
-    """Run `work` on Trio. *Errors*: KeyboardInterrupt on Ctrl-C, after `work` has cleaned up."""
-    return trio.run(until_interrupt, work)
+    """Run `work` on Trio.
+
+    *Errors*: KeyboardInterrupt on Ctrl-C, and SystemExit on SIGTERM and SIGHUP, both after `work` has
+    cleaned up.
+    """
+    return trio.run(until_signal, work)
 
 
-async def until_interrupt(work: Callable[[], Awaitable[Result]]) -> Result:
-    # By itself the interrupt would strike anywhere, and come out of nurseries in a group.
-    with trio.open_signal_receiver(signal.SIGINT) as signals, trio.CancelScope() as scope:
+async def until_signal(work: Callable[[], Awaitable[Result]]) -> Result:
+    # By itself an interrupt would strike anywhere, and come out of nurseries in a group.
+    received = signal.SIGINT
+
+    async def cancel_on_signal() -> None:
+        nonlocal received
+        received = signal.Signals(await anext(signals))
+        scope.cancel()
+
+    with trio.open_signal_receiver(*ENDING) as signals, trio.CancelScope() as scope:
         async with open_background() as beside:
-            beside.start_soon(_cancel_on_signal, signals, scope)
+            beside.start_soon(cancel_on_signal)
             return await work()
-    raise KeyboardInterrupt
-
-
-async def _cancel_on_signal(signals: Any, scope: trio.CancelScope) -> None:
-    await anext(signals)
-    scope.cancel()
+    if received is signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + received)
