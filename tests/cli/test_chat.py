@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from cast import Recorder, Scripted
 from hermes_mobile.agents import OutgoingFile
-from hermes_mobile.cli import chat, main
+from hermes_mobile.cli import chat, main, remote
 from hermes_mobile.cli.editor import LineEditor
 from hermes_mobile.cli.saving import save
 from hermes_mobile.cli.view import Style
@@ -27,17 +27,17 @@ from hermes_mobile.client import (
     Message,
     PromptDone,
     ReceivedFile,
+    ReplacedError,
     TransportError,
     Typing,
 )
 from hermes_mobile.client import open_client as open_real_client
+from hermes_mobile.client.background import open_background
 from hermes_mobile.protocol import cards
 from hermes_mobile.protocol.frames import Accepted, Error, MediaIn, PromptAnswer, Text
 from hermes_mobile.protocol.limits import MAX_MEDIA_BYTES, MIB
 from hermes_mobile.testing import open_script, open_server
 from journal import NEVER
-
-NOTHING = ""
 
 
 @define
@@ -481,6 +481,24 @@ async def test_no_server_at_the_beginning(network, tmp_path, autojump_clock):
         person = partial(chat.follow_lines, Reader("hello"), page)
         with pytest.raises(TransportError, match="not reachable"):
             await converse(network(script), tmp_path, page, person)
+
+
+async def test_another_chat_takes_over(network, tmp_path, autojump_clock):
+    """T4: it comes out of the chat; the command ends with 4, and says why."""
+    page = Page()
+    async with open_script() as script:
+
+        async def replace():
+            connection = await script.welcome()
+            await connection.close(4001, "replaced")
+
+        async with open_background() as beside:
+            beside.start_soon(replace)
+            person = partial(chat.follow_lines, Reader(), page)
+            with pytest.raises(ReplacedError) as raised:
+                await converse(network(script), tmp_path, page, person)
+    error = remote.error_of(raised.value)
+    assert (error.exit_code, error.message) == (4, "another instance connected as this device")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from hermes_mobile.testing import open_server
 TOKEN = "an-app-token-of-tests"
 DELIVER = "a-deliver-token-of-tests"
 TO = ("--to", "mobile:phone")
+UNREADABLE = "/proc/self/mem"
+"""A file that is there, and whose beginning nobody can read."""
 
 
 @define
@@ -273,6 +275,8 @@ def test_settings_from_a_file(house, run, tmp_path):
         ((" ",), {"MOBILE_TOKEN": TOKEN}, 2, "nothing to deliver"),
         (("--kind", "image", "hi"), {"MOBILE_TOKEN": TOKEN}, 2, "--kind: there is no --file"),
         (("--file", "/absent"), {"MOBILE_TOKEN": TOKEN}, 2, "does not exist"),
+        (("--file", UNREADABLE), {"MOBILE_TOKEN": TOKEN}, 2, "--file cannot be read: "),
+        (("--token-file", UNREADABLE, "hi"), {}, 78, "--token-file cannot be read: "),
         (("--url", "http://agent.test", "hi"), {"MOBILE_TOKEN": TOKEN}, 2, "ws://host:port/path"),
         (("--token", TOKEN, "hi"), {}, 2, "No such option"),
         (("hi",), {"MOBILE_PORT": "8787"}, 2, "the token comes from MOBILE_TOKEN"),
