@@ -193,7 +193,7 @@ async def test_empty_fragments_without_end_are_refused(server):
 )
 @pytest.mark.parametrize("hello_first", [True, False])
 async def test_an_oversize_message_with_something_behind_it(server, hello_first, behind):
-    """perf-facts 1: the second and the third trigger, before hello and after it."""
+    """D3: a ping, or a second one, behind a message too big: either crashes the library's server."""
     async with server.call() as caller:
         await caller.upgrade()
         size = 65 * 1024
@@ -206,7 +206,7 @@ async def test_an_oversize_message_with_something_behind_it(server, hello_first,
 
 @pytest.mark.parametrize("behind", [masked(PING), masked(PING) * 10_000, masked(TEXT, bytes(MIB))])
 async def test_pings_while_the_server_closes(server, behind):
-    """perf-facts 1: the first trigger; the refusal of the token arrives."""
+    """D7: pings while the server closes, which would crash the library's; the refusal arrives."""
     hello = masked(TEXT, b'{"t":"hello","token":"wrong"}')
     async with server.call() as caller:
         await caller.upgrade()

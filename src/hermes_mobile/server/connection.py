@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from trio_websocket import WebSocketConnection
 
-    from hermes_mobile.protocol.frames import ClientFrame, Hello, ServerFrame
+    from hermes_mobile.protocol.frames import ClientFrame, Hello
     from hermes_mobile.server.access import Admission
     from hermes_mobile.server.hub import Hub
     from hermes_mobile.server.session import Session
@@ -113,6 +113,8 @@ class Connection:
     card_timer: Timer
     session: Session | None = None
     _nursery: trio.Nursery
+    _heartbeat: Heartbeat
+    """From hello on."""
 
     def __init__(self, hub: Hub, stream: SocketStream, address: str) -> None:
         self.hub = hub
@@ -128,9 +130,6 @@ class Connection:
         self._stream = stream
         self._peer = resolve_peer(address, {}, settings.trusted_proxies)
         self._scanner = FrameScanner(MAX_HELLO_BYTES, MAX_FRAME_BYTES, self._on_pong)
-        self._heartbeat = Heartbeat(
-            settings.ping_interval, settings.ping_timeout, trio.current_time()
-        )
         self._heartbeat_timer = Timer(lambda: self._heartbeat.due, self._beat)
         self._place = Place(hub.pending)
         self._wire: Wire | None = None
@@ -204,7 +203,7 @@ class Connection:
                 try:
                     await dispatch(self, self._take(data, decode))
                 except ProtocolError as error:
-                    self.answer(Error(error.code, error.message, id=error.id))
+                    self.outbox.put_answer(Error(error.code, error.message, id=error.id))
         except ProtocolError as error:
             if error.code in {ErrorCode.AUTH_FAILED, ErrorCode.FORBIDDEN}:
                 self.hub.throttle.failed(self._peer.client, trio.current_time())
@@ -281,7 +280,9 @@ class Connection:
         self._nursery.start_soon(self._write, self._writer)
         self._nursery.start_soon(self._heartbeat_timer.run)
         if self.admission.may_deliver:
-            self.deliveries = Deliveries(self.hub, self._nursery, self.answer, self.admission)
+            self.deliveries = Deliveries(
+                self.hub, self._nursery, self.outbox.put_answer, self.admission
+            )
         if session is not None:
             self.idle_timer = Timer(
                 lambda: session.presence.deadline,
@@ -341,10 +342,6 @@ class Connection:
             self.hub.throttle.session_closed(self._peer.client)
 
     # Writing
-
-    def answer(self, frame: ServerFrame) -> None:
-        """Answer a frame of the peer; one that sends and does not read is cut off (D33)."""
-        self.outbox.put_answer(frame)
 
     async def _write(self, writer: Writer) -> None:
         try:

@@ -128,7 +128,7 @@ def take_answer(connection: Connection, session: Session, frame: PromptAnswer) -
     _accepted(connection, frame.prompt_id)
     done = session.questions.answer(frame)
     if done is not None:
-        connection.answer(done)
+        connection.outbox.put_answer(done)
 
 
 async def take_ping(connection: Connection, frame: Ping) -> None:
@@ -136,7 +136,7 @@ async def take_ping(connection: Connection, frame: Ping) -> None:
     if connection.deliveries is not None and connection.deliveries.under_way:
         await connection.deliveries.put(frame)
     else:
-        connection.answer(Pong(frame.ts))
+        connection.outbox.put_answer(Pong(frame.ts))
 
 
 async def take_delivery(connection: Connection, frame: Deliver) -> None:
@@ -157,4 +157,4 @@ def _is_repeat(connection: Connection, session: Session, message_id: str) -> boo
 
 def _accepted(connection: Connection, message_id: str) -> None:
     if connection.admission.receipts:
-        connection.answer(Accepted(message_id))
+        connection.outbox.put_answer(Accepted(message_id))

@@ -67,6 +67,7 @@ class Wire(trio.abc.Stream):
                 return await websocket.get_message()
             if self._position == len(self._data):
                 await self._receive()
+                continue
             whole = self._scanner.whole_text(self._data, self._position)
             if whole is None:
                 missing = self._scanner.missing_bytes(self._data, self._position)
