@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import trio.testing
 from prometheus_client.parser import text_string_to_metric_families
 
 from hermes_mobile.http import exposition
@@ -28,11 +29,12 @@ def scrape(hub: Hub, lag: LoopLag | None = None) -> dict[str, float]:
 
 
 async def test_a_new_server_shows_every_series_at_zero(autojump_clock):
-    """What has not happened yet can be alerted on: only the build is not zero."""
+    """What has not happened yet can be alerted on: only the build and the tasks are not zero."""
     async with open_house() as house:
         series = scrape(house.hub)
     assert {name for name, value in series.items() if value} == {
-        name for name in series if name.startswith("build_info")
+        *(name for name in series if name.startswith("build_info")),
+        "tasks",
     }
     assert {f'errors_total{{code="{code}"}}' for code in ErrorCode} <= series.keys()
     assert 'cards_total{kind="clarify",outcome="choice"}' in series
@@ -78,6 +80,17 @@ async def test_how_things_stand_is_looked_up(autojump_clock):
         assert series["outbox_bytes"] == connection.outbox.bytes
 
 
+async def test_tasks_that_live_are_counted(autojump_clock):
+    """A connection's tasks come and go with it."""
+    async with open_house() as house:
+        await trio.testing.wait_all_tasks_blocked()
+        before = scrape(house.hub)["tasks"]
+        peer = await house.connect("phone")
+        assert scrape(house.hub)["tasks"] > before
+        await house.lose(peer)
+        assert scrape(house.hub)["tasks"] == before
+
+
 async def test_counters_keep_their_labels_apart(autojump_clock):
     """Each counter lands in its own series; errors count as frames, and by their code."""
     async with open_house() as house:
@@ -96,6 +109,7 @@ async def test_counters_keep_their_labels_apart(autojump_clock):
         lag.last, lag.most = 0.25, 0.5
         series = scrape(house.hub, lag)
     changed = {name: value for name, value in series.items() if value and "build" not in name}
+    del changed["tasks"]
     assert changed == {
         'frames_total{direction="out",type="error"}': 2,
         'frame_bytes_total{direction="out",type="error"}': 150,

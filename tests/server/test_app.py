@@ -82,6 +82,20 @@ async def test_accepting_survives_trouble(autojump_clock, failures, seconds):
     assert trio.current_time() == seconds
 
 
+async def test_a_shortage_is_logged_once(autojump_clock, logs):
+    """However long it lasts, and although accepting is tried again ten times a second."""
+    failures = [OSError(errno.EMFILE, "Too many open files")] * 50
+    with Listener(*failures) as listener, socket.socket() as peer:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        peer.connect(listener.getsockname())
+        await accept_one(listener)
+    assert trio.current_time() == pytest.approx(50 * app.ACCEPT_PAUSE)
+    assert [(line["event"], line["error"]) for line in logs] == [
+        ("cannot accept", "Too many open files")
+    ]
+
+
 async def test_a_unix_socket_has_no_address(autojump_clock, tmp_path):
     """A peer on a Unix socket is called that."""
     path = str(tmp_path / "socket")

@@ -63,6 +63,8 @@ class Figures(Collector):
         yield from self._sessions()
         yield from self._turns()
         yield from self._cards_and_uploads()
+        tasks = trio.lowlevel.current_statistics().tasks_living
+        yield gauge("tasks", "Trio tasks that live.", tasks)
         yield gauge("loop_lag_seconds", "How late the event loop was last.", self._lag.last)
         yield gauge("loop_lag_max_seconds", "How late it was at most.", self._lag.most)
         versions = {"python": platform.python_version(), "trio": trio.__version__}

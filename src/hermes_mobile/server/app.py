@@ -11,6 +11,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
@@ -41,6 +42,8 @@ CLOSE_SECONDS: Final = 4.5
 """After that: what all connections together have to drain and close."""
 ACCEPT_PAUSE: Final = 0.1
 """Seconds without accepting when descriptors or memory have run out."""
+SHORTAGE_SECONDS: Final = 1.0
+"""Failures closer to each other than this are one shortage, and logged once."""
 EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -101,6 +104,7 @@ async def accept(
 
     Closes `listener` when cancelled.
     """
+    short_until = -inf
     with listener:
         listener.setblocking(False)
         while True:
@@ -111,7 +115,9 @@ async def accept(
                 continue
             except OSError as error:
                 if error.errno in EXHAUSTED:
-                    log.error("cannot accept", error=error.strerror)
+                    if trio.current_time() > short_until:
+                        log.error("cannot accept", error=error.strerror)
+                    short_until = trio.current_time() + SHORTAGE_SECONDS
                     await trio.sleep(ACCEPT_PAUSE)
                 continue  # else the peer left before it was accepted
             host = "unix"
