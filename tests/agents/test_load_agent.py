@@ -6,11 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from hermes_mobile.agents import Agent, AgentNotFoundError, load_agent
+from hermes_mobile.agents import (
+    Agent,
+    AgentNotFoundError,
+    AgentSettings,
+    AgentSettingsError,
+    load_agent,
+)
 from hermes_mobile.agents.demo import DemoAgent
 
 CUSTOM = """
-from hermes_mobile.agents import Agent
+from hermes_mobile.agents import Agent, AgentSettingsError
 
 class Silent(Agent):
     async def handle(self, turn) -> None:
@@ -22,6 +28,18 @@ class Unfinished(Agent):
 class Broken(Silent):
     def __init__(self) -> None:
         raise RuntimeError("no key for the model")
+
+class Careful(Silent):
+    @classmethod
+    def from_settings(cls, settings):
+        made = cls()
+        made.settings = settings
+        return made
+
+class Wanting(Silent):
+    @classmethod
+    def from_settings(cls, settings):
+        raise AgentSettingsError("MOBILE_AGENT_COMMAND must be set")
 
 def make() -> None:
     return Silent()
@@ -52,6 +70,19 @@ def test_any_agent_is_loaded_by_module_and_attribute(name: str) -> None:
     agent = load_agent(name)
     assert isinstance(agent, Agent)
     assert type(agent).__name__ == "Silent"
+
+
+def test_an_agent_may_read_what_the_operator_decided() -> None:
+    """One that has settings is made from them; what it refuses is said in its own words."""
+    settings = AgentSettings(command=("agent",))
+    assert vars(load_agent("custom_agents:Careful", settings)) == {"settings": settings}
+    with pytest.raises(AgentSettingsError, match=r"^MOBILE_AGENT_COMMAND must be set$"):
+        load_agent("custom_agents:Wanting", settings)
+
+
+def test_the_environment_is_in_no_representation() -> None:
+    """It holds the server's secrets."""
+    assert "secret" not in repr(AgentSettings(environ={"MOBILE_TOKEN": "secret"}))
 
 
 @pytest.mark.parametrize(

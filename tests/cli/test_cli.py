@@ -208,6 +208,16 @@ def test_the_agent_option_wins(run: Run, server: FakeServer) -> None:
     assert server.served[0][0].agent == "demo"
 
 
+def test_the_agent_command_option_wins(run: Run, server: FakeServer) -> None:
+    """`--agent-command` is taken instead of MOBILE_AGENT_COMMAND; a wrong one is wrong usage."""
+    result = run("serve", "--agent-command", "a 'b c'", MOBILE_AGENT_COMMAND="d")
+    assert result.exit_code == 0
+    assert str(server.served[0][0].agent_command) == "a 'b c'"
+    result = run("serve", "--agent-command", "a 'b")
+    assert result.exit_code == 2
+    assert "must be a program and its arguments" in result.stderr
+
+
 def test_an_agent_in_the_working_directory(
     run: Run, server: FakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

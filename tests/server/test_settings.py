@@ -16,7 +16,7 @@ from hermes_mobile.server.settings import (
     load_settings,
     warnings,
 )
-from hermes_mobile.server.values import Token
+from hermes_mobile.server.values import Command, Token
 
 TOKEN = "a-token-that-nobody-guesses"
 
@@ -34,6 +34,8 @@ DEFAULTS = {
     "MOBILE_HTTP_PORT": 8788,
     "MOBILE_AVATAR_URL": "",
     "MOBILE_AGENT": "demo",
+    "MOBILE_AGENT_COMMAND": None,
+    "MOBILE_AGENT_DIR": None,
     "MOBILE_HELLO_TIMEOUT": 15.0,
     "MOBILE_TYPING_IDLE": 3.0,
     "MOBILE_PROMPT_TTL": 300.0,
@@ -104,6 +106,7 @@ def test_the_same_defaults_hold_without_loading() -> None:
         ("MOBILE_HTTP_PORT", "off", None),
         ("MOBILE_HTTP_PORT", "0", 0),
         ("MOBILE_AVATAR_URL", "https://example.org/a/", "https://example.org/a/"),
+        ("MOBILE_AGENT_COMMAND", "an 'agent of' ours", Command(("an", "agent of", "ours"))),
         ("MOBILE_TYPING_IDLE", "0.25", 0.25),
         ("MOBILE_SHUTDOWN_GRACE", "0", 0.0),
         ("MOBILE_MEDIA_CHUNK_BYTES", "4096", 4096),
@@ -128,6 +131,8 @@ def test_a_value_is_read(variable: str, text: str, value: object) -> None:
         ("MOBILE_PORT", "8_787", "a whole number from 0 to 65535"),
         ("MOBILE_HTTP_PORT", "none", "a whole number from 0 to 65535, or off"),
         ("MOBILE_PATH", "ws", "begin with /"),
+        ("MOBILE_AGENT_COMMAND", "agent 'quoted", "a program and its arguments"),
+        ("MOBILE_AGENT_COMMAND", "''", "a program and its arguments"),
         ("MOBILE_PATH", "/ws?token=x", "begin with /"),
         ("MOBILE_HOST", "ws://127.0.0.1", "an IP address or a host name"),
         ("MOBILE_HELLO_TIMEOUT", "0", "seconds above 0"),
@@ -365,6 +370,12 @@ def test_no_http_side_is_shown_as_off() -> None:
     """`check` shows what one would write."""
     shown = {name: value for name, value, _ in describe(load(MOBILE_HTTP_PORT="off"))}
     assert shown["MOBILE_HTTP_PORT"] == "off"
+
+
+def test_a_command_is_shown_as_it_is_written() -> None:
+    """With its arguments in their order, quoted where they need it."""
+    shown = {name: value for name, value, _ in describe(load(MOBILE_AGENT_COMMAND="z 'a b' c"))}
+    assert shown["MOBILE_AGENT_COMMAND"] == "z 'a b' c"
 
 
 def test_no_secret_is_shown() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from enum import Enum, auto
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 from attrs import field, frozen
@@ -18,12 +19,15 @@ from attrs.validators import instance_of
 from hermes_mobile.protocol.frames import AudioFormat, MediaIn, MediaOut, User
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
+    from typing import Self
 
 __all__ = [
     "Agent",
     "AgentNotFoundError",
+    "AgentSettings",
+    "AgentSettingsError",
     "Answer",
     "Conversation",
     "Conversations",
@@ -110,6 +114,24 @@ class TurnError(Exception):
 
 class AgentNotFoundError(Exception):
     """`--agent` names nothing that can be loaded; the message says why in one line."""
+
+
+class AgentSettingsError(Exception):
+    """A setting keeps the agent from working; the message names it, in one line."""
+
+
+@frozen(kw_only=True)
+class AgentSettings:
+    """What the operator decided for the agent, whichever it is; each reads what concerns it."""
+
+    command: tuple[str, ...] = ()
+    """The program of an agent that is one, with its arguments: `MOBILE_AGENT_COMMAND`."""
+    directory: Path = Path()
+    """Where such a program works: `MOBILE_AGENT_DIR`."""
+    state_dir: Path | None = None
+    """Where to keep what outlives a restart: `MOBILE_STATE_DIR`."""
+    environ: Mapping[str, str] = field(factory=dict, repr=False)
+    """The server's environment, its secrets among it."""
 
 
 class ReplyStream(Protocol):
@@ -210,6 +232,14 @@ class Agent(ABC):
     takes: ClassVar[frozenset[MediaIn]] = frozenset(MediaIn)
     """The kinds it can work with; another kind is refused with `unsupported_frame` (D18)."""
 
+    @classmethod
+    def from_settings(cls, settings: AgentSettings) -> Self:  # noqa: ARG003 - for who has some
+        """Make the one instance; by default, without arguments.
+
+        *Errors*: AgentSettingsError, for what the operator has to set otherwise.
+        """
+        return cls()
+
     @property
     def ready(self) -> bool:
         """Whether it can work now; `/readyz` tells it, and messages are taken either way."""
@@ -233,10 +263,12 @@ class Agent(ABC):
 BUILT_IN = {"demo": "hermes_mobile.agents.demo:DemoAgent"}
 
 
-def load_agent(name: str) -> Agent:
+def load_agent(name: str, settings: AgentSettings = AgentSettings()) -> Agent:
     """Make the agent called `name`: a built-in one, or `package.module:Class`.
 
-    Errors: AgentNotFoundError, with a line that says what is wrong.
+    Instead of a class, `package.module:function` may make it, without arguments.
+
+    Errors: AgentNotFoundError, AgentSettingsError, with a line that says what is wrong.
     """
     module_name, _, attribute = BUILT_IN.get(name, name).partition(":")
     if not attribute:
@@ -245,7 +277,13 @@ def load_agent(name: str) -> Agent:
             f"agent {name!r} is neither one of {known} nor package.module:Class"
         )
     try:
-        made = getattr(import_module(module_name), attribute)()
+        maker = getattr(import_module(module_name), attribute)
+        if isinstance(maker, type) and issubclass(maker, Agent):
+            made: object = maker.from_settings(settings)
+        else:
+            made = maker()
+    except AgentSettingsError:
+        raise
     except Exception as error:
         raise AgentNotFoundError(
             f"agent {name!r} cannot be loaded: {type(error).__name__}: {error}"

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import evolve
 
 from hermes_mobile import __version__
-from hermes_mobile.agents import AgentNotFoundError, load_agent
+from hermes_mobile.agents import (
+    AgentNotFoundError,
+    AgentSettings,
+    AgentSettingsError,
+    load_agent,
+)
 from hermes_mobile.server.settings import SettingsError, load_settings
 
 if TYPE_CHECKING:
@@ -43,16 +48,25 @@ def examples(*lines: str) -> str:
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
 
 
-def configured(config: Path | None, agent: str | None = None) -> tuple[Settings, Agent]:
-    """Read the settings, with the name of the agent replaced if one is given, and load the agent.
+def configured(config: Path | None, **options: Any) -> tuple[Settings, Agent]:
+    """Read the settings, put those `options` that are given in their place, and load the agent.
 
     *Errors*: ConfigurationError.
     """
+    given = {name: value for name, value in options.items() if value is not None}
     try:
-        settings = load_settings(config, os.environ)
-        if agent is not None:
-            settings = evolve(settings, agent=agent)
+        settings = evolve(load_settings(config, os.environ), **given)
         sys.path.append(str(Path.cwd()))  # an agent of one's own may lie where one works
-        return settings, load_agent(settings.agent)
-    except (SettingsError, AgentNotFoundError) as error:
+        return settings, load_agent(settings.agent, agent_settings(settings))
+    except (SettingsError, AgentNotFoundError, AgentSettingsError) as error:
         raise ConfigurationError(error) from error
+
+
+def agent_settings(settings: Settings) -> AgentSettings:
+    """Those of the settings that agents may know."""
+    return AgentSettings(
+        command=() if settings.agent_command is None else settings.agent_command.argv,
+        directory=settings.agent_dir or Path.cwd(),
+        state_dir=settings.state_dir,
+        environ=os.environ,
+    )

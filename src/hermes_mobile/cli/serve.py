@@ -22,7 +22,7 @@ from hermes_mobile.cli.conventions import (
 )
 from hermes_mobile.http.listener import open_http
 from hermes_mobile.ops import logging
-from hermes_mobile.server import app
+from hermes_mobile.server import app, values
 from hermes_mobile.server.settings import warnings
 
 if TYPE_CHECKING:
@@ -31,8 +31,19 @@ if TYPE_CHECKING:
     from hermes_mobile.agents import Agent
     from hermes_mobile.server.hub import Address
     from hermes_mobile.server.settings import Settings
+    from hermes_mobile.server.values import Command
 
 log = structlog.get_logger()
+
+
+def command_line(
+    _context: click.Context, _option: click.Option, text: str | None
+) -> Command | None:
+    """Read an option as the setting is read, and say what is wrong as wrong usage."""
+    try:
+        return None if text is None else values.command(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command(
@@ -43,15 +54,21 @@ log = structlog.get_logger()
     )
 )
 @click.option("--agent", metavar="NAME", help="demo, or package.module:Class.")
+@click.option(
+    "--agent-command",
+    metavar="COMMAND",
+    callback=command_line,
+    help="The program of an agent that is one, with its arguments.  [default: MOBILE_AGENT_COMMAND]",
+)
 @config_option
 @version_option
-def serve(agent: str | None, config: Path | None) -> None:
+def serve(agent: str | None, agent_command: Command | None, config: Path | None) -> None:
     """Run the server in the foreground.
 
     Says on standard output where it listens, and logs to standard error. SIGTERM stops it with
     exit status 0. Without a token it makes one up for this run, on a loopback address only.
     """
-    settings, loaded = configured(config, agent)
+    settings, loaded = configured(config, agent=agent, agent_command=agent_command)
     logging.configure(settings.log_level, settings.log_format)
     for warning in warnings(settings):
         log.warning("configuration", warning=warning)

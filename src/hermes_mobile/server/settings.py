@@ -13,7 +13,7 @@ from attrs import Attribute, evolve, field, fields_dict, frozen
 
 from hermes_mobile.protocol import limits
 from hermes_mobile.server import values
-from hermes_mobile.server.values import Network, Token
+from hermes_mobile.server.values import Command, Network, Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -66,6 +66,9 @@ class Settings:
     avatar_url: str = setting("", values.url)
 
     agent: str = setting("demo", str)
+    agent_command: Command | None = setting(None, values.command)  # noqa: RUF009 - a field
+    agent_dir: Path | None = setting(None, values.directory)  # noqa: RUF009 - a field
+    """None: where the server was started."""
 
     hello_timeout: float = setting(limits.HELLO_TIMEOUT, values.seconds)
     typing_idle: float = setting(limits.TYPING_IDLE, values.seconds)

@@ -6,6 +6,7 @@ Each raises ValueError with words that follow the setting's name: "must be ...".
 from __future__ import annotations
 
 import re
+import shlex
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -35,6 +36,16 @@ class Token:
     """The one device that it admits (D8)."""
     delivers_only: bool = False
     """It admits no device at all (D26)."""
+
+
+@frozen
+class Command:
+    """A program and its arguments; no shell has a part in it."""
+
+    argv: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return shlex.join(self.argv)
 
 
 def whole_number(low: int, high: int = MAX_NUMBER) -> Callable[[str], int]:
@@ -167,3 +178,13 @@ def directory(text: str) -> Path:
     if "\0" in text:
         raise ValueError("must be the path of a directory")
     return Path(text)
+
+
+def command(text: str) -> Command:
+    try:
+        argv = tuple(shlex.split(text))
+    except ValueError:
+        argv = ()
+    if not argv or not argv[0] or "\0" in text:
+        raise ValueError("must be a program and its arguments, quoted as in a shell")
+    return Command(argv)
