@@ -9,13 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_mobile.server.settings import (
-    Settings,
-    SettingsError,
-    describe,
-    load_settings,
-    warnings,
-)
+from hermes_mobile.server.loading import load_settings
+from hermes_mobile.server.overview import describe, warnings
+from hermes_mobile.server.settings import Settings, SettingsError
 from hermes_mobile.server.values import Command, Token
 
 TOKEN = "a-token-that-nobody-guesses"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from hermes_mobile.cli.conventions import config_option, configured, examples, version_option
-from hermes_mobile.server.settings import describe, warnings
+from hermes_mobile.server.overview import describe, warnings
 
 if TYPE_CHECKING:
     from pathlib import Path

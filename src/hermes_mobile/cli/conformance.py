@@ -20,7 +20,8 @@ from hermes_mobile.conformance import report
 from hermes_mobile.conformance.run import Outcome, RefusedError, catalogue, run
 from hermes_mobile.conformance.target import Address, Target
 from hermes_mobile.conformance.websocket import NoServerError
-from hermes_mobile.server.settings import SettingsError, load_settings
+from hermes_mobile.server.loading import load_settings
+from hermes_mobile.server.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

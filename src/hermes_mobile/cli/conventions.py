@@ -17,7 +17,8 @@ from hermes_mobile.agents import (
     AgentSettingsError,
     load_agent,
 )
-from hermes_mobile.server.settings import SettingsError, load_settings
+from hermes_mobile.server.loading import load_settings
+from hermes_mobile.server.settings import SettingsError
 
 if TYPE_CHECKING:
     from hermes_mobile.agents import Agent

@@ -19,7 +19,8 @@ from hermes_mobile.client.link import Endpoint
 from hermes_mobile.protocol.errors import ErrorCode
 from hermes_mobile.server import values
 from hermes_mobile.server.hub import Address
-from hermes_mobile.server.settings import SettingsError, read_setting
+from hermes_mobile.server.loading import read_setting
+from hermes_mobile.server.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -23,7 +23,7 @@ from hermes_mobile.cli.conventions import (
 from hermes_mobile.http.listener import open_http
 from hermes_mobile.ops import logging
 from hermes_mobile.server import app, values
-from hermes_mobile.server.settings import warnings
+from hermes_mobile.server.overview import warnings
 
 if TYPE_CHECKING:
     from pathlib import Path

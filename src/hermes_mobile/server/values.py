@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -160,6 +160,14 @@ def host(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._:%-]+", name):
         raise ValueError("must be an IP address or a host name, without scheme and port")
     return name
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches `host`."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def url_path(text: str) -> str:
