@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -14,12 +13,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 import structlog
-from attrs import define, field, frozen
+import trio
+from attrs import define, field
 from click.testing import CliRunner, Result
 
 from hermes_mobile import __version__
 from hermes_mobile.agents.demo import DemoAgent
 from hermes_mobile.cli import main
+from hermes_mobile.server.app import Phase
+from hermes_mobile.server.hub import Address, Hub
+from hermes_mobile.server.listeners import ListenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,14 +30,10 @@ if TYPE_CHECKING:
 
     from hermes_mobile.agents import Agent
     from hermes_mobile.server.app import Companion
+    from hermes_mobile.server.listeners import Passed
     from hermes_mobile.server.settings import Settings
 
 TOKEN = "a-token-that-nobody-guesses"
-
-
-@frozen
-class FakeAddress:
-    url: str
 
 
 @define
@@ -48,13 +47,19 @@ class FakeServer:
         self,
         settings: Settings,
         agent: Agent,
-        announce: Callable[[FakeAddress], None],
+        announce: Callable[[Phase, Hub], None],
+        *,
+        passed: Passed,
         beside: Sequence[Companion],
     ) -> int:
         self.served.append((settings, agent))
         if isinstance(self.ending, BaseException):
             raise self.ending
-        announce(FakeAddress("ws://127.0.0.1:8787/ws"))
+        async with trio.open_nursery() as turns:
+            hub = Hub(settings, agent, turns)
+            hub.address = Address("127.0.0.1", 8787, "/ws")
+            for phase in (Phase.READY, Phase.RELOADING, Phase.READY, Phase.STOPPING):
+                announce(phase, hub)
         return self.ending
 
 
@@ -245,17 +250,19 @@ def test_how_serve_is_stopped(
     assert (result.exit_code, result.stderr.strip()) == (status, "")
 
 
-@pytest.mark.parametrize(
-    ("number", "problem"),
-    [
-        (errno.EADDRINUSE, "MOBILE_PORT: port 8787 of 127.0.0.1 is taken"),
-        (errno.EACCES, "MOBILE_HOST, MOBILE_PORT: cannot listen there: Permission denied"),
-    ],
-)
-def test_a_port_that_cannot_be_had(run: Run, server: FakeServer, number: int, problem: str) -> None:
+def test_a_port_that_cannot_be_had(run: Run, server: FakeServer) -> None:
     """A port that is taken, or not allowed, is a wrong configuration in one line."""
-    server.ending = OSError(number, os.strerror(number))
-    assert error_line(run("serve", MOBILE_TOKEN=TOKEN), 78) == f"Error: {problem}"
+    server.ending = ListenError("MOBILE_PORT: port 8787 of 127.0.0.1 is taken")
+    result = run("serve", MOBILE_TOKEN=TOKEN)
+    assert error_line(result, 78) == "Error: MOBILE_PORT: port 8787 of 127.0.0.1 is taken"
+
+
+def test_a_socket_that_cannot_be_served(run: Run, server: FakeServer) -> None:
+    """What systemd passes under a name that means nothing is a wrong configuration as well."""
+    passed = {"LISTEN_PID": f"{os.getpid()}", "LISTEN_FDS": "1", "LISTEN_FDNAMES": "www"}
+    problem = error_line(run("serve", MOBILE_TOKEN=TOKEN, **passed), 78)
+    assert problem.startswith("Error: LISTEN_FDNAMES: a passed socket is called 'www'")
+    assert not server.served
 
 
 def start(*arguments: str, **environ: str) -> subprocess.Popen[str]:

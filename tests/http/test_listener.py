@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -16,6 +14,7 @@ from hermes_mobile.http import listener
 from hermes_mobile.http.listener import HttpSide, open_http
 from hermes_mobile.server import app
 from hermes_mobile.server.hub import Address
+from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.settings import Settings
 from house import open_house
 
@@ -90,8 +89,26 @@ async def test_a_port_that_is_taken():
     """The operator learns it at the start, before anything is announced."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         settings = Settings(token="t", http_port=other.getsockname()[1])
-        with pytest.raises(OSError, match=os.strerror(errno.EADDRINUSE)):
+        with pytest.raises(ListenError, match=r"MOBILE_HTTP_PORT: port .* is taken"):
             await open_http(settings).__aenter__()
+
+
+async def test_a_passed_socket_takes_the_place_of_the_port(tmp_path):
+    """Also when there is to be none, and on a Unix socket, which no browser finds by an address."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(tmp_path / "http.sock"))
+        sock.listen()
+        settings = Settings(token="t", http_port=None)
+        async with open_house() as house, open_http(settings, {"http": [sock]}) as side:
+            assert side is not None
+            assert side.url == ""
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(side.run, house.hub)
+                async with await trio.open_unix_socket(sock.getsockname()) as stream:
+                    await stream.send_all(ONE_REQUEST % b"/healthz")
+                    assert b" 200 " in await read_all(stream)
+                assert house.hub.avatar_page == ""
+                nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize(

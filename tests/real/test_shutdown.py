@@ -147,18 +147,21 @@ def test_without_anyone_sigterm_ends_at_once(serve):
     assert server.wait(timeout=5) == 0
 
 
-async def test_a_second_signal_changes_nothing(serve):
-    """D35: who is impatient does not turn an orderly end into another one."""
-    server = serve(MOBILE_SHUTDOWN_GRACE=GRACE)
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+async def test_a_second_signal_ends_at_once(serve, second):
+    """It ends the process as if nobody took it, and the log counts what that loses."""
+    server = serve()
     async with server.connect() as caller:
         await caller.say("m1", "/think 60")
+        await caller.say("m2", "waits behind it")
         await caller.expect("typing")
         server.terminate()
         await server.wait_logged("stopping")
-        server.terminate()
-        await server.wait_logged("stopping already")
-        assert await caller.receive_end() == SHUTDOWN
-        assert await trio.to_thread.run_sync(server.wait) == 0
+        server.terminate(second)
+        assert await trio.to_thread.run_sync(server.wait) == -second
+    lost = server.log[-1]
+    assert (lost["event"], lost["level"], lost["signal"]) == ("ended at once", "warning", second)
+    assert (lost["connections"], lost["turns_lost"], lost["messages_lost"]) == (1, 1, 1)
 
 
 async def test_sigint_ends_with_130(serve):

@@ -7,14 +7,17 @@ import os
 import signal
 import socket
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
+import trio.testing
 from attrs import evolve
 
 from hermes_mobile.agents.demo import DemoAgent
-from hermes_mobile.server import app
+from hermes_mobile.server import app, listeners
+from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.settings import Settings
 from street import PATIENCE, TOKEN, Caller
 
@@ -54,7 +57,7 @@ async def accept_one(listener: socket.socket) -> Doorkeeper:
     """Run `accept` until somebody came in."""
     doorkeeper = Doorkeeper()
     async with trio.open_nursery() as connections, trio.open_nursery() as accepting:
-        accepting.start_soon(app.accept, listener, doorkeeper, 30.0, connections)
+        accepting.start_soon(listeners.accept, listener, doorkeeper, 30.0, connections)
         with trio.fail_after(60):
             await doorkeeper.came.wait()
         accepting.cancel_scope.cancel()
@@ -68,7 +71,10 @@ async def accept_one(listener: socket.socket) -> Doorkeeper:
         ([], 0),
         ([BlockingIOError()], 0),
         ([OSError(errno.ECONNABORTED, "gone")], 0),
-        ([OSError(errno.EMFILE, "full"), OSError(errno.ENOMEM, "full")], 2 * app.ACCEPT_PAUSE),
+        (
+            [OSError(errno.EMFILE, "full"), OSError(errno.ENOMEM, "full")],
+            2 * listeners.ACCEPT_PAUSE,
+        ),
     ],
 )
 async def test_accepting_survives_trouble(autojump_clock, failures, seconds):
@@ -90,7 +96,7 @@ async def test_a_shortage_is_logged_once(autojump_clock, logs):
         listener.listen()
         peer.connect(listener.getsockname())
         await accept_one(listener)
-    assert trio.current_time() == pytest.approx(50 * app.ACCEPT_PAUSE)
+    assert trio.current_time() == pytest.approx(50 * listeners.ACCEPT_PAUSE)
     assert [(line["event"], line["error"]) for line in logs] == [
         ("cannot accept", "Too many open files")
     ]
@@ -110,18 +116,28 @@ async def test_a_unix_socket_has_no_address(autojump_clock, tmp_path):
 class Running:
     """`app.serve` in a task of this process, on a free port."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, passed=MappingProxyType({}), reload=None) -> None:
         self._agent = agent
+        self._passed = passed
+        self._reload = reload
+        self.phases: list[app.Phase] = []
         self._listening = trio.Event()
+        self.reloaded = trio.Event()
         self.address = app.Address("", 0, "")
         self.stopped_by = 0
 
     async def run(self) -> None:
-        self.stopped_by = await app.serve(SETTINGS, self._agent, self._announce)
+        self.stopped_by = await app.serve(
+            SETTINGS, self._agent, self._announce, passed=self._passed, reload=self._reload
+        )
 
-    def _announce(self, address: app.Address) -> None:
-        self.address = address
+    def _announce(self, phase: app.Phase, hub: app.Hub) -> None:
+        self.phases.append(phase)
+        assert hub.address is not None
+        self.address = hub.address
         self._listening.set()
+        if self.phases[-2:] == [app.Phase.RELOADING, app.Phase.READY]:
+            self.reloaded.set()
 
     @asynccontextmanager
     async def connect(self):
@@ -138,7 +154,7 @@ class Running:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_it_serves_until_it_is_told_to_stop(logs, number):
-    """D35: the address is announced; the devices are told the end; the first signal is returned."""
+    """D35: each phase is announced; the devices are told the end; the signal is returned."""
     server = Running(DemoAgent())
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
@@ -148,13 +164,98 @@ async def test_it_serves_until_it_is_told_to_stop(logs, number):
                 await caller.expect("typing")
                 os.kill(os.getpid(), number)
                 error = await caller.expect("error")
-                os.kill(os.getpid(), signal.SIGTERM)
                 assert await caller.receive_end() == (1001, "shutdown")
     assert server.address.url == f"ws://127.0.0.1:{server.address.port}/ws"
     assert (error["code"], error["id"]) == ("internal_error", "m1")
     assert server.stopped_by == number
     events = [line["event"] for line in logs]
-    assert events == ["stopping", "turn", "stopping already", "connection", "stopped"]
+    assert events == ["stopping", "turn", "connection", "stopped"]
+    assert server.phases == [app.Phase.READY, app.Phase.STOPPING]
+
+
+async def test_a_socket_that_was_passed_takes_the_place_of_the_port():
+    """Nothing is opened beside it, and it is what is announced."""
+    with socket.create_server(("127.0.0.1", 0)) as passed:
+        own = passed.dup()
+        server = Running(DemoAgent(), {"ws": [own]})
+        with trio.fail_after(PATIENCE):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(server.run)
+                async with server.connect():
+                    os.kill(os.getpid(), signal.SIGTERM)
+        assert server.address == app.Address(*passed.getsockname(), "/ws")
+        assert own.fileno() == -1
+        with socket.create_connection(passed.getsockname()):
+            pass  # who passed it still listens: the next process will accept
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_sighup_reloads(logs, fails):
+    """Who is connected stays so, whatever becomes of the reload; it is announced before and after."""
+    reloads = []
+
+    async def reload(hub: app.Hub) -> None:
+        reloads.append(len(hub.connections))
+        if fails:
+            raise RuntimeError("something that a person said")
+
+    server = Running(DemoAgent(), reload=reload)
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.run)
+            async with server.connect() as caller:
+                os.kill(os.getpid(), signal.SIGHUP)
+                await server.reloaded.wait()
+                await caller.say("m1", "hello")
+                assert (await caller.expect("message"))["text"] == "hello"
+                os.kill(os.getpid(), signal.SIGTERM)
+                assert await caller.receive_end() == (1001, "shutdown")
+    assert reloads == [1]
+    ready, reloading = app.Phase.READY, app.Phase.RELOADING
+    assert server.phases == [ready, reloading, ready, app.Phase.STOPPING]
+    assert [line["event"] for line in logs if line["log_level"] == "error"] == (
+        ["reload failed"] if fails else []
+    )
+    assert "something that a person said" not in str(logs)
+
+
+async def test_reloads_that_are_asked_for_meanwhile_are_one(logs):
+    """However often SIGHUP comes during a reload, one more follows."""
+    begun, go_on = trio.Event(), trio.Event()
+    reloads = []
+
+    async def reload(hub: app.Hub) -> None:
+        reloads.append(hub)
+        begun.set()
+        await go_on.wait()
+
+    server = Running(DemoAgent(), reload=reload)
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.run)
+            async with server.connect():
+                os.kill(os.getpid(), signal.SIGHUP)
+                await begun.wait()
+                for _ in range(10):
+                    os.kill(os.getpid(), signal.SIGHUP)
+                    await trio.testing.wait_all_tasks_blocked(0.01)
+                go_on.set()
+                await trio.testing.wait_all_tasks_blocked(0.01)
+                os.kill(os.getpid(), signal.SIGTERM)
+    assert len(reloads) == 2
+
+
+async def test_without_a_reload_sighup_says_so(logs):
+    """Rather than end the server, which is what a signal that nobody takes does."""
+    server = Running(DemoAgent())
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.run)
+            async with server.connect():
+                os.kill(os.getpid(), signal.SIGHUP)
+                await server.reloaded.wait()
+                os.kill(os.getpid(), signal.SIGTERM)
+    assert "nothing to reload" in [line["event"] for line in logs]
 
 
 class Restless(DemoAgent):
@@ -183,12 +284,16 @@ async def test_an_address_that_is_taken():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        taken = evolve(SETTINGS, port=other.getsockname()[1])
-        with pytest.raises(OSError, match="in use") as refused:
-            await app.serve(taken, DemoAgent(), lambda address: None)
-    assert refused.value.errno == errno.EADDRINUSE
+        port = other.getsockname()[1]
+        with pytest.raises(ListenError, match=f"MOBILE_PORT: port {port} of 127.0.0.1 is taken"):
+            await app.serve(evolve(SETTINGS, port=port), DemoAgent(), lambda phase, hub: None)
 
 
 def test_an_ipv6_address_is_bracketed():
     """So that a port can follow it."""
     assert app.Address("::1", 8787, "/ws").url == "ws://[::1]:8787/ws"
+
+
+def test_a_unix_socket_is_its_file():
+    """There is no address to connect a browser to."""
+    assert app.Address("/run/ws.sock", 0, "/ws").url == "unix:/run/ws.sock"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import errno
 import json
+import os
 import signal
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import structlog
@@ -21,19 +20,24 @@ from hermes_mobile.cli.conventions import (
     version_option,
 )
 from hermes_mobile.http.listener import open_http
-from hermes_mobile.ops import logging
+from hermes_mobile.ops import logging, systemd
 from hermes_mobile.server import app, values
+from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.overview import warnings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_mobile.agents import Agent
-    from hermes_mobile.server.hub import Address
+    from hermes_mobile.server.hub import Hub
+    from hermes_mobile.server.listeners import Passed
     from hermes_mobile.server.settings import Settings
     from hermes_mobile.server.values import Command
 
 log = structlog.get_logger()
+
+PASSED_NAMES: Final = frozenset({"ws", "http"})
+"""What a socket that systemd passes may be called."""
 
 
 def command_line(
@@ -72,31 +76,31 @@ def serve(agent: str | None, agent_command: Command | None, config: Path | None)
     logging.configure(settings.log_level, settings.log_format)
     for warning in warnings(settings):
         log.warning("configuration", warning=warning)
-
-    if trio.run(serve_both_sides, settings, loaded) == signal.SIGINT:
+    try:
+        passed = systemd.take_sockets(os.environ, os.getpid(), PASSED_NAMES)
+        received = trio.run(serve_both_sides, settings, loaded, passed)
+    except (systemd.PassedSocketError, ListenError) as error:
+        raise ConfigurationError(error) from error
+    if received == signal.SIGINT:
         raise KeyboardInterrupt
 
 
-async def serve_both_sides(settings: Settings, agent: Agent) -> int:
+async def serve_both_sides(settings: Settings, agent: Agent, passed: Passed) -> int:
     """Serve WebSocket, and HTTP beside it; returns the signal that ended it.
 
-    *Errors*: ConfigurationError when one of the two cannot listen.
+    *Errors*: ListenError.
     """
-    async with AsyncExitStack() as stack:
-        try:
-            http = await stack.enter_async_context(open_http(settings))
-        except OSError as error:
-            problem = _cannot_listen("MOBILE_HTTP", settings.http_host, settings.http_port, error)
-            raise ConfigurationError(problem) from error
+    async with open_http(settings, passed) as http:
+        told = False
 
-        def announce(address: Address) -> None:
-            click.echo(banner(settings, address.url, "" if http is None else http.url))
+        def announce(phase: app.Phase, hub: Hub) -> None:
+            nonlocal told
+            if phase is app.Phase.READY and not told and hub.address is not None:
+                told = True
+                click.echo(banner(settings, hub.address.url, "" if http is None else http.url))
 
-        try:
-            return await app.serve(settings, agent, announce, [] if http is None else [http.run])
-        except OSError as error:
-            problem = _cannot_listen("MOBILE", settings.host, settings.port, error)
-            raise ConfigurationError(problem) from error
+        beside = [] if http is None else [http.run]
+        return await app.serve(settings, agent, announce, passed=passed, beside=beside)
 
 
 def banner(settings: Settings, url: str, console: str) -> str:
@@ -123,9 +127,3 @@ def banner(settings: Settings, url: str, console: str) -> str:
             json.dumps(hello, separators=(",", ":")),
         ]
     return "\n".join(lines)
-
-
-def _cannot_listen(prefix: str, host: str, port: int | None, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"{prefix}_PORT: port {port} of {host} is taken"
-    return f"{prefix}_HOST, {prefix}_PORT: cannot listen there: {error.strerror}"

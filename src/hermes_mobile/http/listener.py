@@ -6,9 +6,11 @@ hold up the end of the server (D35), and a fault in one connection would end all
 
 from __future__ import annotations
 
+import socket
 from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import ip_address
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -22,14 +24,14 @@ from hypercorn.typing import ConnectionState
 from hermes_mobile.http.assets import load_assets
 from hermes_mobile.http.lag import LoopLag
 from hermes_mobile.http.site import build_site
-from hermes_mobile.server.app import accept, open_listeners
 from hermes_mobile.server.fault import where
+from hermes_mobile.server.listeners import accept, open_tcp
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import AsyncIterator, Sequence
 
     from hermes_mobile.server.hub import Hub
+    from hermes_mobile.server.listeners import Passed
     from hermes_mobile.server.settings import Settings
     from hermes_mobile.server.stream import SocketStream
 
@@ -44,15 +46,19 @@ IDLE_SECONDS: Final = 2.0
 
 
 @asynccontextmanager
-async def open_http(settings: Settings) -> AsyncIterator[HttpSide | None]:
-    """Listen as `settings` say, and not at all when the port is `off`: then it is None.
+async def open_http(
+    settings: Settings, passed: Passed = MappingProxyType({})
+) -> AsyncIterator[HttpSide | None]:
+    """Listen on what was `passed`, else as `settings` say; None when they say `off`.
 
-    Errors: OSError when the address cannot be listened on.
+    Errors: ListenError.
     """
-    if settings.http_port is None:
-        yield None
-        return
-    listeners = await open_listeners(settings.http_host, settings.http_port)
+    listeners = passed.get("http")
+    if not listeners:
+        if settings.http_port is None:
+            yield None
+            return
+        listeners = await open_tcp("MOBILE_HTTP", settings.http_host, settings.http_port)
     try:
         yield HttpSide(listeners)
     finally:
@@ -73,7 +79,9 @@ class HttpSide:
 
     @property
     def url(self) -> str:
-        """The console, as a browser on this host reaches it."""
+        """The console, as a browser on this host reaches it; empty on a Unix socket."""
+        if self._listeners[0].family == socket.AF_UNIX:
+            return ""
         host, port = self._listeners[0].getsockname()[:2]
         if ip_address(host).is_unspecified:
             host = "::1" if ":" in host else "127.0.0.1"
@@ -83,7 +91,7 @@ class HttpSide:
         """Answer for `hub`, until cancelled."""
         lag = LoopLag()
         app = ASGIWrapper(build_site(hub, lag, load_assets()))  # type: ignore[arg-type]
-        hub.avatar_page = f"{self.url}avatar/"
+        hub.avatar_page = self.url and f"{self.url}avatar/"
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(lag.measure)

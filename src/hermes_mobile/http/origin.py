@@ -22,7 +22,7 @@ def websocket_origin(headers: Headers, address: Address | None) -> str | None:
     None is the page's own origin: a proxy stands between, or nothing better is known.
     """
     host = HOST.fullmatch(headers.get("host", ""))
-    if address is None or host is None or came_through_proxy(headers):
+    if address is None or not address.port or host is None or came_through_proxy(headers):
         return None
     return f"ws://{host[1]}:{address.port}"
 

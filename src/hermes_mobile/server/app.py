@@ -6,27 +6,28 @@ connection is closed in words, then whatever is left is cancelled (D35).
 
 from __future__ import annotations
 
-import errno
+import os
 import signal
-import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from enum import Enum, auto
 from functools import partial
-from math import inf
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
 import trio
 
 from hermes_mobile.server import ending as endings
-from hermes_mobile.server.connection import serve_connection
 from hermes_mobile.server.fault import where
 from hermes_mobile.server.hub import Address, Hub
-from hermes_mobile.server.stream import SEND_BUFFER_BYTES, SocketStream
+from hermes_mobile.server.listeners import accept, open_listeners
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from hermes_mobile.agents import Agent
+    from hermes_mobile.server.listeners import Passed
     from hermes_mobile.server.settings import Settings
 
 log = structlog.get_logger()
@@ -34,33 +35,39 @@ log = structlog.get_logger()
 Companion: TypeAlias = Callable[[Hub], Awaitable[None]]
 """Something that runs beside the server, the HTTP side for one."""
 
-BACKLOG: Final = 1024
-"""Connections that the kernel may hold until they are accepted."""
 CUT_SECONDS: Final = 0.4
 """After the grace period: what the turns that were cut have to unwind."""
 CLOSE_SECONDS: Final = 4.5
 """After that: what all connections together have to drain and close."""
-ACCEPT_PAUSE: Final = 0.1
-"""Seconds without accepting when descriptors or memory have run out."""
-SHORTAGE_SECONDS: Final = 1.0
-"""Failures closer to each other than this are one shortage, and logged once."""
-EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+class Phase(Enum):
+    """What the server says of itself to whoever started it."""
+
+    READY = auto()
+    """It listens; again after each reload."""
+    RELOADING = auto()
+    STOPPING = auto()
 
 
 async def serve(
     settings: Settings,
     agent: Agent,
-    announce: Callable[[Address], None],
+    announce: Callable[[Phase, Hub], None],
+    *,
+    passed: Passed = MappingProxyType({}),
+    reload: Callable[[Hub], Awaitable[None]] | None = None,
     beside: Sequence[Companion] = (),
 ) -> int:
-    """Serve until SIGTERM or SIGINT; returns the signal. `announce` is told the first address.
+    """Serve until SIGTERM or SIGINT; returns the signal. `announce` is told every phase.
 
+    `passed` are sockets that stand in for those that the settings name. SIGHUP calls `reload`.
     `beside` runs from before the first connection until after the last one.
 
-    Errors: OSError when the address cannot be listened on.
+    Errors: ListenError.
     """
-    listeners = await open_listeners(settings.host, settings.port)
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    listeners = await open_listeners(settings, passed)
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with trio.open_nursery() as turns:
             hub = Hub(settings, agent, turns)
             turns.start_soon(hub.registry.run)
@@ -69,64 +76,74 @@ async def serve(
                 turns.start_soon(run_companion, companion, hub)
             async with trio.open_nursery() as connections:
                 async with trio.open_nursery() as accepting:
-                    serve_peer = partial(serve_connection, hub)
                     for listener in listeners:
-                        accepting.start_soon(
-                            accept, listener, serve_peer, settings.write_timeout, connections
-                        )
-                    host, port = listeners[0].getsockname()[:2]
-                    hub.address = Address(host, port, settings.path)
-                    announce(hub.address)
-                    received = await anext(aiter(signals))
+                        serve_peer = partial(listener.serve_peer, hub)
+                        for sock in listener.sockets:
+                            accepting.start_soon(
+                                accept, sock, serve_peer, settings.write_timeout, connections
+                            )
+                    hub.address = Address.of(listeners[0].sockets[0], settings.path)
+                    announce(Phase.READY, hub)
+                    hangups, told = trio.open_memory_channel[None](1)
+                    accepting.start_soon(run_reloads, hub, told, reload, announce)
+                    received = await wait_for_end(signals, hangups)
                     accepting.cancel_scope.cancel()
-                turns.start_soon(ignore, signals)
+                turns.start_soon(end_at_once, hub, signals)
+                announce(Phase.STOPPING, hub)
                 log.info("stopping", connections=len(hub.connections), turns=hub.running_turns)
                 await wind_down(hub)
                 connections.cancel_scope.deadline = trio.current_time() + CLOSE_SECONDS
             turns.cancel_scope.cancel()
-        log.info("stopped", units_lost=sum(len(session.mailbox) for session in hub.registry))
+        log.info("stopped", units_lost=hub.registry.units)
     return received
 
 
-async def open_listeners(host: str, port: int) -> list[socket.socket]:
-    """Listen on every address that `host` names. Errors: OSError."""
-    listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
-    return [socket.socket(fileno=listener.socket.detach()) for listener in listeners]
+async def wait_for_end(signals: AsyncIterator[int], hangups: trio.MemorySendChannel[None]) -> int:
+    """Pass SIGHUP on to `hangups`, until a signal comes that ends the server; returns it."""
+    async for number in signals:
+        if number != signal.SIGHUP:
+            return number
+        with suppress(trio.WouldBlock):  # one that is asked for and has not begun covers this
+            hangups.send_nowait(None)
+    raise AssertionError  # the receiver has no end
 
 
-async def accept(
-    listener: socket.socket,
-    serve_peer: Callable[[SocketStream, str], Awaitable[None]],
-    write_timeout: float,
-    connections: trio.Nursery,
+async def run_reloads(
+    hub: Hub,
+    told: trio.MemoryReceiveChannel[None],
+    reload: Callable[[Hub], Awaitable[None]] | None,
+    announce: Callable[[Phase, Hub], None],
 ) -> None:
-    """Accept for ever; `serve_peer` runs in `connections`, with the stream and the peer's address.
-
-    Closes `listener` when cancelled.
-    """
-    short_until = -inf
-    with listener:
-        listener.setblocking(False)
-        while True:
-            await trio.lowlevel.wait_readable(listener)
+    """Reload each time that one is told to; what goes wrong changes nothing else."""
+    async for _ in told:
+        announce(Phase.RELOADING, hub)
+        if reload is None:
+            log.info("nothing to reload")
+        else:
             try:
-                peer, address = listener.accept()
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                if error.errno in EXHAUSTED:
-                    if trio.current_time() > short_until:
-                        log.error("cannot accept", error=error.strerror)
-                    short_until = trio.current_time() + SHORTAGE_SECONDS
-                    await trio.sleep(ACCEPT_PAUSE)
-                continue  # else the peer left before it was accepted
-            host = "unix"
-            if peer.family != socket.AF_UNIX:
-                host = address[0]
-                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # The kernel doubles what it is told, for its own book-keeping.
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES // 2)
-            connections.start_soon(serve_peer, SocketStream(peer, write_timeout), host)
+                await reload(hub)
+            except Exception as error:  # noqa: BLE001 - the settings before it stay in force
+                log.error("reload failed", **where(error))
+        announce(Phase.READY, hub)
+
+
+async def end_at_once(hub: Hub, signals: AsyncIterator[int]) -> None:
+    """While the server stops: a second signal that ends it does so as if nobody had taken it.
+
+    So nothing can hold it up, and the exit status tells that the stop was not orderly.
+    """
+    async for number in signals:
+        if number != signal.SIGHUP:
+            log.warning(
+                "ended at once",
+                signal=number,
+                connections=len(hub.connections),
+                turns_lost=hub.running_turns,
+                messages_lost=sum(len(session.inbox) for session in hub.registry),
+                units_lost=hub.registry.units,
+            )
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
 
 
 async def run_agent(hub: Hub) -> None:
@@ -143,12 +160,6 @@ async def run_companion(companion: Companion, hub: Hub) -> None:
         await companion(hub)
     except* Exception as errors:  # noqa: BLE001 - whatever it is, devices must not notice
         log.error("companion failed", **where(errors))
-
-
-async def ignore(signals: AsyncIterator[int]) -> None:
-    """Take further signals: what nobody took is raised anew when the receiver closes."""
-    async for number in signals:
-        log.info("stopping already", signal=number)
 
 
 async def wind_down(hub: Hub) -> None:

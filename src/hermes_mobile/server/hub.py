@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import socket
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -26,14 +27,23 @@ if TYPE_CHECKING:
 
 @frozen
 class Address:
-    """Where the server listens."""
+    """Where the server listens; a Unix socket is its file as `host`, and port 0."""
 
     host: str
     port: int
     path: str
 
+    @classmethod
+    def of(cls, listener: socket.socket, path: str) -> Address:
+        if listener.family == socket.AF_UNIX:
+            return cls(listener.getsockname(), 0, path)
+        host, port = listener.getsockname()[:2]
+        return cls(host, port, path)
+
     @property
     def url(self) -> str:
+        if not self.port:
+            return f"unix:{self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"ws://{host}:{self.port}{self.path}"
 

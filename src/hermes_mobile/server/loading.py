@@ -87,7 +87,7 @@ def _with_token(settings: Settings, environ: Mapping[str, str]) -> Settings:
     """`settings` with an app token, made up where nobody but its reader can connect (D36)."""
     if settings.token or settings.extra_tokens:
         return settings
-    if "INVOCATION_ID" in environ or "NOTIFY_SOCKET" in environ:
+    if environ.keys() & {"INVOCATION_ID", "NOTIFY_SOCKET", "LISTEN_FDS"}:
         raise SettingsError("MOBILE_TOKEN must be set under systemd")
     if not is_loopback(settings.host):
         raise SettingsError("MOBILE_TOKEN must be set when MOBILE_HOST is not a loopback address")

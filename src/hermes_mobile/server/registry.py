@@ -38,6 +38,11 @@ class Registry:
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))
 
+    @property
+    def units(self) -> int:
+        """What devices have not confirmed."""
+        return sum(len(session.mailbox) for session in self._sessions.values())
+
     def get(self, device_id: str) -> Session | None:
         return self._sessions.get(device_id)
 

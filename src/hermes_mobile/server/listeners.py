@@ -1,0 +1,109 @@
+"""Where peers come in: the listening sockets, opened here or passed in, and the loop that accepts.
+
+A socket that was passed in under a name, by systemd for one, takes the place of the one that the
+settings name.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from math import inf
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import structlog
+import trio
+from attrs import frozen
+
+from hermes_mobile.server.connection import serve_connection
+from hermes_mobile.server.stream import SEND_BUFFER_BYTES, SocketStream
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from hermes_mobile.server.hub import Hub
+    from hermes_mobile.server.settings import Settings
+
+log = structlog.get_logger()
+
+Passed: TypeAlias = "Mapping[str, Sequence[socket.socket]]"
+"""Listening sockets that this process was started with, by name."""
+
+BACKLOG: Final = 1024
+"""Connections that the kernel may hold until they are accepted."""
+ACCEPT_PAUSE: Final = 0.1
+"""Seconds without accepting when descriptors or memory have run out."""
+SHORTAGE_SECONDS: Final = 1.0
+"""Failures closer to each other than this are one shortage, and logged once."""
+EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+class ListenError(Exception):
+    """A listening socket cannot be had: one line that names the setting."""
+
+
+@frozen
+class Listener:
+    """`sockets` listen; `serve_peer` serves who comes in, given the hub and the peer's address."""
+
+    sockets: Sequence[socket.socket]
+    serve_peer: Callable[[Hub, SocketStream, str], Awaitable[None]]
+
+
+async def open_listeners(settings: Settings, passed: Passed) -> list[Listener]:
+    """Every listener of the server but HTTP's; the first is the one that devices connect to.
+
+    *Errors*: ListenError.
+    """
+    sockets = passed.get("ws") or await open_tcp("MOBILE", settings.host, settings.port)
+    return [Listener(sockets, serve_connection)]
+
+
+async def open_tcp(prefix: str, host: str, port: int) -> list[socket.socket]:
+    """Listen on every address that `host` names; `prefix` is that of the two settings.
+
+    *Errors*: ListenError.
+    """
+    try:
+        listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ListenError(f"{prefix}_PORT: port {port} of {host} is taken") from error
+        problem = f"{prefix}_HOST, {prefix}_PORT: cannot listen there: {error.strerror}"
+        raise ListenError(problem) from error
+    return [socket.socket(fileno=listener.socket.detach()) for listener in listeners]
+
+
+async def accept(
+    listener: socket.socket,
+    serve_peer: Callable[[SocketStream, str], Awaitable[None]],
+    write_timeout: float,
+    connections: trio.Nursery,
+) -> None:
+    """Accept for ever; `serve_peer` runs in `connections`, with the stream and the peer's address.
+
+    Closes `listener` when cancelled.
+    """
+    short_until = -inf
+    with listener:
+        listener.setblocking(False)
+        while True:
+            await trio.lowlevel.wait_readable(listener)
+            try:
+                peer, address = listener.accept()
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                if error.errno in EXHAUSTED:
+                    if trio.current_time() > short_until:
+                        log.error("cannot accept", error=error.strerror)
+                    short_until = trio.current_time() + SHORTAGE_SECONDS
+                    await trio.sleep(ACCEPT_PAUSE)
+                continue  # else the peer left before it was accepted
+            host = "unix"
+            if peer.family != socket.AF_UNIX:
+                host = address[0]
+                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # The kernel doubles what it is told, for its own book-keeping.
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES // 2)
+            connections.start_soon(serve_peer, SocketStream(peer, write_timeout), host)
