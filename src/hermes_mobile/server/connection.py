@@ -29,6 +29,7 @@ from hermes_mobile.server.delivery import Deliveries
 from hermes_mobile.server.dispatch import dispatch
 from hermes_mobile.server.ending import Ending
 from hermes_mobile.server.fault import where
+from hermes_mobile.server.gathering import gathering
 from hermes_mobile.server.heartbeat import Heartbeat
 from hermes_mobile.server.outbox import Outbox
 from hermes_mobile.server.scanner import FrameScanner, Opcode, server_frame
@@ -133,7 +134,8 @@ class Connection:
         self._heartbeat_timer = Timer(lambda: self._heartbeat.due, self._beat)
         self._place = Place(hub.pending)
         self._wire: Wire | None = None
-        self._writer: Writer | None = None
+        self.writer: Writer | None = None
+        """From hello on."""
         self._opening = trio.CancelScope()
         self._reading = trio.CancelScope()
         self._ending: Ending | None = None
@@ -148,7 +150,7 @@ class Connection:
                 if websocket is not None:
                     async with trio.open_nursery() as self._nursery:
                         with self._reading:
-                            await self._read(websocket)
+                            await gathering(self._read(websocket), lambda: self.writer)
                         await self._drain()
                         self._nursery.cancel_scope.cancel()
                 library.cancel_scope.cancel()
@@ -276,18 +278,15 @@ class Connection:
 
     def _start_tasks(self, session: Session | None) -> None:
         assert self._wire is not None  # noqa: S101 - hello came through it
-        self._writer = Writer(self.outbox, self._wire, self.hub.metrics, self._written)
-        self._nursery.start_soon(self._write, self._writer)
+        self.writer = Writer(self.outbox, self._wire, self.hub.metrics, self._written)
+        self._nursery.start_soon(self._write, self.writer)
         self._nursery.start_soon(self._heartbeat_timer.run)
         if self.admission.may_deliver:
             self.deliveries = Deliveries(
                 self.hub, self._nursery, self.outbox.put_answer, self.admission
             )
         if session is not None:
-            self.idle_timer = Timer(
-                lambda: session.presence.deadline,
-                lambda now: session.show(session.presence.expire(now)),
-            )
+            self.idle_timer = Timer(lambda: session.presence.deadline, session.fall_back)
             questions = session.questions
             self.card_timer = Timer(lambda: questions.next_deadline, questions.close_expired)
             self._nursery.start_soon(self.idle_timer.run)
@@ -304,8 +303,8 @@ class Connection:
 
     def end(self, ending: Ending) -> None:
         """End the connection, unless it is ending already. Returns at once."""
-        if self._writer is not None and not ending.flush:
-            self._writer.stop()  # even of a connection that was to flush: its device has a new one
+        if self.writer is not None and not ending.flush:
+            self.writer.stop()  # even of a connection that was to flush: its device has a new one
         if self._ending is not None:
             return
         self._ending = ending
@@ -318,8 +317,8 @@ class Connection:
         with trio.move_on_after(DRAIN_SECONDS):
             if self.deliveries is not None:
                 await self.deliveries.finish()
-            if self._writer is not None and self._ending and self._ending.code is not None:
-                await self._writer.wait_finished()
+            if self.writer is not None and self._ending and self._ending.code is not None:
+                await self.writer.wait_finished()
 
     def _count(self, ending: Ending) -> None:
         """Count the last words, and a peer that was refused before it was ready."""
@@ -327,7 +326,7 @@ class Connection:
             return
         metrics, code = self.hub.metrics, ending.error.code
         metrics.sent(code, len(server_frame(Opcode.TEXT, encode(ending.error))))
-        if self._writer is None:
+        if self.writer is None:
             silent = code == ErrorCode.BAD_FRAME and not self.record.frames_in
             metrics.hello_refusals["timeout" if silent else code] += 1
 
@@ -335,8 +334,8 @@ class Connection:
         """Give back to the session what was not confirmed, and release what was half uploaded."""
         self.uploads.release()
         self.outbox.close(flush=False)
-        if self._writer is not None:
-            self.record.frames_out = self._writer.frames_out
+        if self.writer is not None:
+            self.record.frames_out = self.writer.frames_out
         if self.session is not None:
             self.session.detach(self)
             self.hub.throttle.session_closed(self._peer.client)

@@ -16,7 +16,7 @@ from hermes_mobile.server.metrics import frame_name
 from hermes_mobile.server.scanner import Opcode, server_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hermes_mobile.protocol.frames import ServerFrame
     from hermes_mobile.server.units import Unit
@@ -64,6 +64,9 @@ class Outbox:
         self._max_entries = max_frames + reserve
         # What is queued together is one batch, open until the writer takes it: one wake-up for all.
         self._batch: list[Entry] = []
+        self._announced = False  # the writer's task was told of the batch
+        self.gathering = False
+        """Whoever queues now writes it or announces it, once nothing more comes."""
         self._closed = False
         self._send, self._receive = trio.open_memory_channel[list[Entry]](1)
         self.frames = 0
@@ -112,40 +115,57 @@ class Outbox:
     def _put(self, entry: Entry) -> None:
         if self._closed:
             return  # the connection is ending; units stay in the mailbox
-        batch = self._batch
-        if not batch:
-            self._send.send_nowait(batch)
-        elif len(batch) >= self._max_entries:
+        if len(self._batch) >= self._max_entries:
             self._on_overflow()
             return
-        batch.append(entry)
+        self._batch.append(entry)
+        if not (self._announced or self.gathering):
+            self.announce()
         self.frames += entry.frames
         self.bytes += entry.size
         if entry.answer:
             self._answers += 1
             self._answer_bytes += entry.size
 
-    async def take(self) -> list[Entry]:
-        """Wait for something to write; returns all that is queued, and nothing once closed."""
+    @property
+    def gathered(self) -> bool:
+        """Whether something is queued that the writer's task was not told of."""
+        return bool(self._batch) and not self._announced
+
+    def announce(self) -> None:
+        """Wake the writer's task: something is queued, or it was left something else to do."""
+        self._announced = True
+        self._send.send_nowait(self._batch)
+
+    async def take(self) -> list[Entry] | None:
+        """Wait until something is announced; returns all that is queued, or None once closed."""
         try:
-            batch = await self._receive.receive()
+            await self._receive.receive()
         except (trio.EndOfChannel, trio.ClosedResourceError):
-            return []
-        self._batch = []
+            return None
+        self._announced = False
+        return self.take_now()
+
+    def take_now(self) -> list[Entry]:
+        """All that is queued."""
+        batch, self._batch = self._batch, []
         return batch
 
-    def release(self, entry: Entry) -> None:
-        """Give back the room of an entry that was written."""
-        self.frames -= entry.frames
-        self.bytes -= entry.size
-        if entry.answer:
-            self._answers -= 1
-            self._answer_bytes -= entry.size
+    def release(self, entries: Sequence[Entry]) -> None:
+        """Give back the room of entries that were written."""
+        for entry in entries:
+            self.frames -= entry.frames
+            self.bytes -= entry.size
+            if entry.answer:
+                self._answers -= 1
+                self._answer_bytes -= entry.size
         if self.room:
             self.room.unpark_all()
 
     def close(self, *, flush: bool = True) -> None:
         """Take nothing more; the writer writes what is queued, or with `flush=False` just stops."""
+        if self.gathered and not self._closed:
+            self.announce()
         self._closed = True
         self._send.close()
         if not flush:

@@ -73,6 +73,11 @@ class Session:
             self.connection.outbox.put_states(frames)
             self.connection.idle_timer.touch()
 
+    def fall_back(self, now: float) -> None:
+        """Show what the avatar falls back to; a device that is quiet has no task that waits for it."""
+        self.show(self.presence.expire(now))
+        self.inbox.end_rest()
+
     async def room(self, frames: int, size: int, growing: Unit | None = None) -> None:
         """Wait until that much may be said: at once, unless the link is slow (D33).
 
@@ -130,6 +135,7 @@ class Session:
             return
         self._take_back()
         self.connection = None
+        self.inbox.end_rest()
         self.away_since = trio.current_time()
         for unit in list(self.mailbox):
             if unit.awaited and not unit.written:

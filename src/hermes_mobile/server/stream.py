@@ -63,20 +63,33 @@ class SocketStream(trio.abc.HalfCloseableStream):
 
         Errors: StalledPeerError after `write_timeout` seconds in which the peer took nothing.
         """
-        rest = memoryview(data)
-        rest = rest[self._send_now(rest) :]
-        if not rest:
+        sent = self.send_now(data)
+        if sent == len(data):
             return
+        rest = memoryview(data)[sent:]
         taken, quiet_since = self.taken_bytes(), trio.current_time()
         while rest:
             with trio.move_on_after(self._write_timeout / LOOKS):
                 await self._wait(trio.lowlevel.wait_writable)
-                rest = rest[self._send_now(rest) :]
+                rest = rest[self.send_now(rest) :]
             now = trio.current_time()
             if taken != (taken := self.taken_bytes()):
                 quiet_since = now
             elif now >= quiet_since + self._write_timeout:
                 raise StalledPeerError
+
+    def send_now(self, data: bytes | bytearray | memoryview) -> int:
+        """Give the kernel what it has room for; returns how many bytes. Errors: as `send_all`."""
+        try:
+            sent = self.socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            if self.socket.fileno() < 0:
+                raise trio.ClosedResourceError from error
+            raise trio.BrokenResourceError from error
+        self.bytes_out += sent
+        return sent
 
     async def wait_send_all_might_not_block(self) -> None:
         await self._wait(trio.lowlevel.wait_writable)
@@ -129,18 +142,6 @@ class SocketStream(trio.abc.HalfCloseableStream):
     def taken_bytes(self) -> int:
         """What the peer's side took of ours so far."""
         return self.bytes_out - self.waiting_bytes()
-
-    def _send_now(self, data: memoryview) -> int:
-        try:
-            sent = self.socket.send(data)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            if self.socket.fileno() < 0:
-                raise trio.ClosedResourceError from error
-            raise trio.BrokenResourceError from error
-        self.bytes_out += sent
-        return sent
 
     async def _wait(self, ready: Callable[[socket.socket], object]) -> None:
         if self.socket.fileno() < 0:

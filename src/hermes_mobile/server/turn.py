@@ -161,10 +161,10 @@ class Conversation:
 class Turn(Conversation):
     """One message of a person, being worked on; `scope` is cancelled to end it."""
 
-    def __init__(self, session: Session, message: Input) -> None:
+    def __init__(self, session: Session, message: Input, scope: trio.CancelScope) -> None:
         super().__init__(session.hub, session.device_id)
         self.input = message
-        self.scope = trio.CancelScope()
+        self.scope = scope
         self.cut = False
         """The server ended it, not the agent and not the person."""
 

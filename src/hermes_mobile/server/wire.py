@@ -2,8 +2,8 @@
 
 The library does the upgrade, joins fragments, checks their UTF-8, and answers pings and the peer's
 Close. Ours are: what may be read at all (`scanner`), texts that stand whole in what was received, whole
-server frames written beside the library's under one lock, so that many go out in one write, and the
-end of the connection.
+server frames written beside the library's, one at a time, so that many go out in one write, and the end
+of the connection.
 """
 
 from __future__ import annotations
@@ -49,9 +49,12 @@ class Wire(trio.abc.Stream):
         self._texts = 0  # in a row, without letting other tasks run
         self._to_library, self._from_peer = trio.open_memory_channel[bytes](0)
         self._library_has_message = False
-        self._lock = trio.Lock()
+        self._turn = trio.Semaphore(
+            1, max_value=1
+        )  # to write; a lock that another task may give back
         self._left = False
         self._torn = False  # a frame was begun and not finished: nothing can follow it
+        self._unsent = b""  # of what `send_now` was given: `finish_send` is to follow
         self.listening = False
         """Whether the peer is waited for; if not, its silence is not its own."""
 
@@ -135,15 +138,43 @@ class Wire(trio.abc.Stream):
             return head
         return await self._from_peer.receive()
 
+    @property
+    def free(self) -> bool:
+        """Whether whole frames may be sent now, by `send_now`."""
+        return self._turn.value > 0 and not self._left and not self._torn
+
+    def send_now(self, data: bytes) -> bool:
+        """Send whole frames while the wire is free, without waiting.
+
+        False when not all of it went out: `finish_send` must follow, and nothing is sent before it.
+        """
+        try:
+            sent = self._stream.send_now(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            sent = 0  # `finish_send` meets the same, where it can be told
+        if sent == len(data):
+            return True
+        self._turn.acquire_nowait()
+        self._unsent = data[sent:]
+        return False
+
+    async def finish_send(self) -> None:
+        """Send the rest of what `send_now` was given. *Cancellation*: as `send_all`."""
+        unsent, self._unsent = self._unsent, b""
+        await self._send_in_turn(unsent)
+
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send whole frames: the library's, or the writer's gathered ones.
 
         *Cancellation*: may leave half a frame behind; `close` then says nothing more.
         """
         try:
-            self._lock.acquire_nowait()  # free nearly always; `acquire` would cost a checkpoint
+            self._turn.acquire_nowait()  # free nearly always; `acquire` would cost a checkpoint
         except trio.WouldBlock:
-            await self._lock.acquire()
+            await self._turn.acquire()
+        await self._send_in_turn(data)
+
+    async def _send_in_turn(self, data: bytes | bytearray | memoryview) -> None:
         try:
             if self._left or self._torn:
                 raise trio.ClosedResourceError
@@ -154,7 +185,7 @@ class Wire(trio.abc.Stream):
             self._let_go()  # if this was the library's, it ends without a word
             raise
         finally:
-            self._lock.release()
+            self._turn.release()
 
     async def wait_send_all_might_not_block(self) -> None:
         await self._stream.wait_send_all_might_not_block()
@@ -176,7 +207,7 @@ class Wire(trio.abc.Stream):
         Call it when no other task uses the wire any more. *Limits*: CLOSE_TIMEOUT seconds.
         """
         answered = self._left and self._scanner.close_seen  # the peer's Close, by the library
-        if ending.code is not None and not self._torn and not answered:
+        if ending.code is not None and not self._torn and not self._unsent and not answered:
             last = b""
             if ending.error is not None:
                 last = server_frame(Opcode.TEXT, encode(ending.error))

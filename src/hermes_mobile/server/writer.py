@@ -9,7 +9,7 @@ import trio
 from hermes_mobile.server.scanner import Opcode, server_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from hermes_mobile.server.metrics import Metrics
     from hermes_mobile.server.outbox import Entry, Outbox
@@ -36,6 +36,9 @@ class Writer:
         self._on_written = on_written
         self._gathered: list[bytes] = []
         self._done: list[Entry] = []
+        self._waiting = False  # the task has nothing to do
+        self._unfinished = False  # what was written without the task, the task has to finish
+        self._fault: Exception | None = None  # met without the task: the task's to raise
         self._stopped = False
         self._finished = trio.Event()
         self.frames_out = 0
@@ -46,10 +49,55 @@ class Writer:
         Errors: BrokenResourceError when the peer is gone, or took nothing for the write timeout.
         """
         try:
-            while (entries := await self._outbox.take()) and not self._stopped:
+            while True:
+                self._waiting = True
+                entries = await self._outbox.take()
+                self._waiting = False
+                if self._fault is not None:
+                    raise self._fault
+                if self._unfinished:
+                    await self._wire.finish_send()
+                    self._unfinished = False
+                    self._settle()
+                if entries is None or self._stopped:
+                    return
                 await self._write(entries)
         finally:
+            self._waiting = False
             self._finished.set()
+
+    def gather(self) -> None:
+        """Leave what is queued from now on to `write_gathered`."""
+        self._outbox.gathering = True
+
+    def write_gathered(self) -> None:
+        """Write what was gathered, as far as that goes without waiting; the task does the rest.
+
+        It raises nothing: whoever gathers has no part in what is wrong with the connection.
+        """
+        outbox = self._outbox
+        outbox.gathering = False
+        if not outbox.gathered:
+            return
+        at_once = self._waiting and outbox.bytes <= GATHER_BYTES and self._wire.free
+        if at_once and not self._stopped:
+            try:
+                if self._write_now(outbox.take_now()):
+                    return
+            except Exception as error:  # noqa: BLE001 - the connection's boundary judges it
+                self._fault = error
+        outbox.announce()
+
+    def _write_now(self, entries: list[Entry]) -> bool:
+        """Write `entries` without waiting; False when the task has to finish that."""
+        for entry in entries:
+            self._gathered += self._frames(entry)
+            self._done.append(entry)
+        if not self._wire.send_now(b"".join(self._gathered)):
+            self._unfinished = True
+            return False
+        self._settle()
+        return True
 
     def stop(self) -> None:
         """Begin nothing more; the write under way goes on, so that a Close frame can follow it."""
@@ -61,10 +109,8 @@ class Writer:
     async def _write(self, entries: list[Entry]) -> None:
         size = 0
         for entry in entries:
-            for frame in _frames(entry):
+            for frame in self._frames(entry):
                 self._gathered.append(frame)
-                if entry.name:
-                    self._metrics.sent(entry.name, len(frame))
                 size += len(frame)
                 if size >= GATHER_BYTES:
                     await self._flush()
@@ -77,24 +123,33 @@ class Writer:
     async def _flush(self) -> None:
         if self._gathered:
             await self._wire.send_all(b"".join(self._gathered))
-            self.frames_out += len(self._gathered)
-            self._gathered.clear()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Account for what was written."""
+        self.frames_out += len(self._gathered)
+        self._gathered.clear()
         if not self._done:
             return
-        units = []
-        for entry in self._done:
-            self._outbox.release(entry)
-            # Asking for bytes is quick; asking whether it is a Unit, an abstract class, is not.
-            if not isinstance(entry.content, bytes):
-                units.append(entry.content)
-        self._done.clear()
+        done, self._done = self._done, []
+        self._outbox.release(done)
+        # Asking for bytes is quick; asking whether it is a Unit, an abstract class, is not.
+        units = [entry.content for entry in done if not isinstance(entry.content, bytes)]
         if units:
             self._on_written(units)
 
-
-def _frames(entry: Entry) -> Iterable[bytes]:
-    content = entry.content
-    if isinstance(content, bytes):
+    def _frames(self, entry: Entry) -> Iterable[bytes]:
+        """The frames of an entry, each counted as it is made."""
+        content = entry.content
+        if not isinstance(content, bytes):
+            content.take_up()
+            return self._encoded(entry.name, content)
+        if entry.name:
+            self._metrics.sent(entry.name, len(content))
         return (content,)
-    content.take_up()
-    return (server_frame(Opcode.TEXT, f) for f in content.frames(trio.current_time()))
+
+    def _encoded(self, name: str, unit: Unit) -> Iterator[bytes]:
+        for json in unit.frames(trio.current_time()):
+            frame = server_frame(Opcode.TEXT, json)
+            self._metrics.sent(name, len(frame))
+            yield frame
