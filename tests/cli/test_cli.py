@@ -58,7 +58,7 @@ class FakeServer:
         async with trio.open_nursery() as turns:
             hub = Hub(settings, agent, turns)
             hub.address = Address("127.0.0.1", 8787, "/ws")
-            for phase in (Phase.READY, Phase.RELOADING, Phase.READY, Phase.STOPPING):
+            for phase in Phase:
                 announce(phase, hub)
         return self.ending
 

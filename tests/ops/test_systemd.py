@@ -1,15 +1,18 @@
-"""What systemd passes to the server, on the descriptors that it passes them on."""
+"""What systemd passes to the server, and what the server tells it."""
 
 from __future__ import annotations
 
 import os
 import socket
+import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
+import trio
 
 from hermes_mobile.ops import systemd
-from hermes_mobile.ops.systemd import PassedSocketError, take_sockets
+from hermes_mobile.ops.systemd import PassedSocketError, take_notifier, take_sockets
 
 PID = 4711
 NAMES = ("ws", "http")
@@ -95,3 +98,116 @@ def test_a_socket_that_does_not_listen_is_refused(pass_sockets, kind):
         pytest.raises(PassedSocketError, match="the passed http must be a listening stream socket"),
     ):
         take_sockets(pass_sockets(sock, names="http"), PID, NAMES)
+
+
+class Manager:
+    """A service manager that only listens."""
+
+    def __init__(self, address: str) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self.socket.bind(address.replace("@", "\0", 1))
+        self.environ = {"NOTIFY_SOCKET": address}
+
+    def told(self) -> list[str]:
+        """Every message since the last time."""
+        messages = []
+        with suppress(BlockingIOError):
+            while True:
+                messages.append(self.socket.recv(4096).decode())
+        return messages
+
+
+@pytest.fixture
+def manager(tmp_path):
+    manager = Manager(str(tmp_path / "notify"))
+    with manager.socket:
+        yield manager
+
+
+def status() -> str:
+    return "2 connections, 1 sessions"
+
+
+STATUS = "STATUS=2 connections, 1 sessions"
+
+
+def test_phases_are_told(manager):
+    """A reload has its moment, and stopping the time that it may take."""
+    with take_notifier(manager.environ, PID) as notifier:
+        notifier.ready()
+        before = time.monotonic()
+        notifier.reloading()
+        notifier.ready()
+        notifier.stopping(within=14.9)
+    ready, reloading, ready_again, stopping = manager.told()
+    assert ready == ready_again == "READY=1"
+    sign, moment = reloading.split("\nMONOTONIC_USEC=")
+    assert sign == "RELOADING=1"
+    assert before <= int(moment) / 1e6 + 1e-6 <= time.monotonic() + 1e-6
+    assert stopping == "STOPPING=1\nEXTEND_TIMEOUT_USEC=14900000"
+    assert manager.environ == {}
+
+
+def test_an_abstract_address():
+    """One that begins with @ is no file."""
+    manager = Manager(f"@hermes-mobile-test-{os.getpid()}")
+    with manager.socket, take_notifier(manager.environ, PID) as notifier:
+        notifier.ready()
+        assert manager.told() == ["READY=1"]
+
+
+@pytest.mark.parametrize(
+    ("watchdog", "interval", "signs"),
+    [
+        ({"WATCHDOG_USEC": "4000000", "WATCHDOG_PID": f"{PID}"}, 2, "WATCHDOG=1\n"),
+        ({"WATCHDOG_USEC": "4000000"}, 2, "WATCHDOG=1\n"),
+        ({"WATCHDOG_USEC": "90000000"}, 10, "WATCHDOG=1\n"),
+        ({"WATCHDOG_USEC": "4000000", "WATCHDOG_PID": "1"}, 10, ""),
+        ({"WATCHDOG_USEC": "0"}, 10, ""),
+        ({}, 10, ""),
+    ],
+)
+async def test_signs_of_life(autojump_clock, manager, watchdog, interval, signs):
+    """They come twice as often as they are waited for, if they are, by this process."""
+    manager.environ |= watchdog
+    with take_notifier(manager.environ, PID) as notifier, trio.move_on_after(3 * interval - 1):
+        await notifier.run(status)
+    assert manager.told() == [f"{signs}{STATUS}"] * 3
+    assert manager.environ == {}
+
+
+async def test_without_a_manager_nobody_is_told():
+    """And nothing runs."""
+    with take_notifier({}, PID) as notifier:
+        notifier.ready()
+        await notifier.run(status)
+
+
+def test_a_manager_that_is_busy_is_not_waited_for(manager):
+    """What it has no room for is told with what follows, in order; of very much, the newest."""
+    with take_notifier(manager.environ, PID) as notifier:
+        queue = 0
+        while not notifier._unsent:
+            notifier.ready()
+            queue += 1
+        notifier.reloading()
+        assert len(manager.told()) == queue - 1
+        notifier.stopping(within=1)
+    assert [message.partition("\n")[0] for message in manager.told()] == [
+        "READY=1",
+        "RELOADING=1",
+        "STOPPING=1",
+    ]
+
+
+def test_a_manager_that_is_gone_hurts_nobody(manager, logs):
+    """It is logged once, and tried again: who takes its place is told."""
+    address = manager.environ["NOTIFY_SOCKET"]
+    with take_notifier(manager.environ, PID) as notifier:
+        Path(address).unlink()
+        for _ in range(20):
+            notifier.ready()
+        assert [line["event"] for line in logs] == ["cannot tell systemd"]
+        with Manager(address).socket as successor:
+            notifier.reloading()
+            assert len(successor.recv(4096)) > 0

@@ -136,7 +136,7 @@ class Running:
         assert hub.address is not None
         self.address = hub.address
         self._listening.set()
-        if self.phases[-2:] == [app.Phase.RELOADING, app.Phase.READY]:
+        if phase is app.Phase.RELOADED:
             self.reloaded.set()
 
     @asynccontextmanager
@@ -170,7 +170,7 @@ async def test_it_serves_until_it_is_told_to_stop(logs, number):
     assert server.stopped_by == number
     events = [line["event"] for line in logs]
     assert events == ["stopping", "turn", "connection", "stopped"]
-    assert server.phases == [app.Phase.READY, app.Phase.STOPPING]
+    assert server.phases == [app.Phase.LISTENING, app.Phase.STOPPING]
 
 
 async def test_a_socket_that_was_passed_takes_the_place_of_the_port():
@@ -211,8 +211,7 @@ async def test_sighup_reloads(logs, fails):
                 os.kill(os.getpid(), signal.SIGTERM)
                 assert await caller.receive_end() == (1001, "shutdown")
     assert reloads == [1]
-    ready, reloading = app.Phase.READY, app.Phase.RELOADING
-    assert server.phases == [ready, reloading, ready, app.Phase.STOPPING]
+    assert server.phases == list(app.Phase)
     assert [line["event"] for line in logs if line["log_level"] == "error"] == (
         ["reload failed"] if fails else []
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, assert_never
 
 import click
 import structlog
@@ -22,6 +23,7 @@ from hermes_mobile.cli.conventions import (
 from hermes_mobile.http.listener import open_http
 from hermes_mobile.ops import logging, systemd
 from hermes_mobile.server import app, values
+from hermes_mobile.server.app import Phase
 from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.overview import warnings
 
@@ -78,29 +80,53 @@ def serve(agent: str | None, agent_command: Command | None, config: Path | None)
         log.warning("configuration", warning=warning)
     try:
         passed = systemd.take_sockets(os.environ, os.getpid(), PASSED_NAMES)
-        received = trio.run(serve_both_sides, settings, loaded, passed)
+        with systemd.take_notifier(os.environ, os.getpid()) as notifier:
+            received = trio.run(serve_both_sides, settings, loaded, passed, notifier)
     except (systemd.PassedSocketError, ListenError) as error:
         raise ConfigurationError(error) from error
     if received == signal.SIGINT:
         raise KeyboardInterrupt
 
 
-async def serve_both_sides(settings: Settings, agent: Agent, passed: Passed) -> int:
+async def serve_both_sides(
+    settings: Settings, agent: Agent, passed: Passed, notifier: systemd.Notifier
+) -> int:
     """Serve WebSocket, and HTTP beside it; returns the signal that ended it.
 
     *Errors*: ListenError.
     """
     async with open_http(settings, passed) as http:
-        told = False
+        beside: list[app.Companion] = [partial(tell_status, notifier)]
+        if http is not None:
+            beside.append(http.run)
 
-        def announce(phase: app.Phase, hub: Hub) -> None:
-            nonlocal told
-            if phase is app.Phase.READY and not told and hub.address is not None:
-                told = True
-                click.echo(banner(settings, hub.address.url, "" if http is None else http.url))
+        def announce(phase: Phase, hub: Hub) -> None:
+            match phase:
+                case Phase.LISTENING:
+                    assert hub.address is not None  # noqa: S101 - it listens
+                    url = "" if http is None else http.url
+                    click.echo(banner(settings, hub.address.url, url))
+                    notifier.ready()
+                case Phase.RELOADING:
+                    notifier.reloading()
+                case Phase.RELOADED:
+                    notifier.ready()
+                case Phase.STOPPING:
+                    notifier.stopping(app.stop_seconds(hub.settings))
+                case _:
+                    assert_never(phase)
 
-        beside = [] if http is None else [http.run]
         return await app.serve(settings, agent, announce, passed=passed, beside=beside)
+
+
+async def tell_status(notifier: systemd.Notifier, hub: Hub) -> None:
+    """Keep the service manager informed, until cancelled."""
+
+    def status() -> str:
+        doing = "stopping: " if hub.stopping else ""
+        return f"{doing}{len(hub.connections)} connections, {len(hub.registry)} sessions"
+
+    await notifier.run(status)
 
 
 def banner(settings: Settings, url: str, console: str) -> str:

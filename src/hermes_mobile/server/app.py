@@ -44,9 +44,9 @@ CLOSE_SECONDS: Final = 4.5
 class Phase(Enum):
     """What the server says of itself to whoever started it."""
 
-    READY = auto()
-    """It listens; again after each reload."""
+    LISTENING = auto()
     RELOADING = auto()
+    RELOADED = auto()
     STOPPING = auto()
 
 
@@ -83,7 +83,7 @@ async def serve(
                                 accept, sock, serve_peer, settings.write_timeout, connections
                             )
                     hub.address = Address.of(listeners[0].sockets[0], settings.path)
-                    announce(Phase.READY, hub)
+                    announce(Phase.LISTENING, hub)
                     hangups, told = trio.open_memory_channel[None](1)
                     accepting.start_soon(run_reloads, hub, told, reload, announce)
                     received = await wait_for_end(signals, hangups)
@@ -124,7 +124,7 @@ async def run_reloads(
                 await reload(hub)
             except Exception as error:  # noqa: BLE001 - the settings before it stay in force
                 log.error("reload failed", **where(error))
-        announce(Phase.READY, hub)
+        announce(Phase.RELOADED, hub)
 
 
 async def end_at_once(hub: Hub, signals: AsyncIterator[int]) -> None:
@@ -160,6 +160,11 @@ async def run_companion(companion: Companion, hub: Hub) -> None:
         await companion(hub)
     except* Exception as errors:  # noqa: BLE001 - whatever it is, devices must not notice
         log.error("companion failed", **where(errors))
+
+
+def stop_seconds(settings: Settings) -> float:
+    """How long stopping takes at most (D35)."""
+    return settings.shutdown_grace + CUT_SECONDS + CLOSE_SECONDS
 
 
 async def wind_down(hub: Hub) -> None:
