@@ -11,7 +11,7 @@ import pytest
 import structlog
 import trio
 
-from hermes_mobile.ops.logging import configure
+from hermes_mobile.ops.logging import configure, set_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,6 +62,18 @@ def test_lower_levels_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     log.info("not this")
     log.warning("but this")
     assert [event["event"] for event in logged(capsys)] == ["but this"]
+
+
+def test_the_level_may_change(capsys: pytest.CaptureFixture[str]) -> None:
+    """A reload changes it for the loggers that were used before, too."""
+    configure("warning", "json")
+    log = structlog.get_logger()
+    log.warning("first")
+    set_level("debug")
+    log.debug("second")
+    set_level("error")
+    log.warning("not this")
+    assert [event["event"] for event in logged(capsys)] == ["first", "second"]
 
 
 async def test_context_follows_a_trio_task(capsys: pytest.CaptureFixture[str]) -> None:

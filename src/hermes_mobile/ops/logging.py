@@ -9,15 +9,27 @@ import logging
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import structlog
+from structlog.processors import NAME_TO_LEVEL
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger
 
 MAX_STEPS: Final = 8
 """Of the calls that led to an exception, the innermost ones that are logged."""
+
+
+class Logger(structlog.make_filtering_bound_logger(logging.DEBUG)):  # type: ignore[misc] # its type is a function's
+    """Filters by a level that may change: loggers are made once, and kept."""
+
+    least: ClassVar[int] = logging.DEBUG
+
+    def _proxy_to_logger(self, method_name: str, *args: Any, **fields: Any) -> Any:
+        if NAME_TO_LEVEL[method_name] >= self.least:
+            return super()._proxy_to_logger(method_name, *args, **fields)
+        return None
 
 
 def configure(level: str, format: str | None) -> None:
@@ -27,6 +39,7 @@ def configure(level: str, format: str | None) -> None:
     logs what peers send, is silent.
     """
     logging.getLogger("trio-websocket").setLevel(logging.CRITICAL)
+    set_level(level)
     on_terminal = sys.stderr.isatty()
     renderer: Processor = structlog.processors.JSONRenderer()
     if format == "console" or (format is None and on_terminal):
@@ -39,10 +52,15 @@ def configure(level: str, format: str | None) -> None:
             _name_exception,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
+        wrapper_class=Logger,
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+
+
+def set_level(level: str) -> None:
+    """Send logs from `level` up from now on, also those of loggers that were used before."""
+    Logger.least = NAME_TO_LEVEL[level]
 
 
 def _name_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -23,7 +23,8 @@ class Presence:
     def __init__(self, idle_after: float) -> None:
         self.state = AvatarState.IDLE
         self.deadline = inf
-        self._idle_after: Final = idle_after
+        self.idle_after = idle_after
+        """Seconds from now on: a deadline that runs is not moved."""
         self._turns = 0
 
     @property
@@ -44,7 +45,7 @@ class Presence:
 
     def spoke(self, now: float) -> PresenceFrames:
         """A message or a file is complete, or a streamed reply has grown: call it after each."""
-        self.deadline = now + self._idle_after
+        self.deadline = now + self.idle_after
         return self._show(AvatarState.SPEAKING)
 
     def turn_ended(self, now: float) -> PresenceFrames:
@@ -52,14 +53,14 @@ class Presence:
         self._turns -= 1
         if self.working:
             return ()
-        self.deadline = now + self._idle_after
+        self.deadline = now + self.idle_after
         return DONE
 
     def user_typed(self, now: float) -> PresenceFrames:
         """The person types: an avatar that is about to become idle waits (D24)."""
         frames = self.expire(now)
         if not self.working and self.state is not AvatarState.IDLE:
-            self.deadline = now + self._idle_after
+            self.deadline = now + self.idle_after
         return frames
 
     def expire(self, now: float) -> PresenceFrames:

@@ -102,6 +102,22 @@ class Access:
         if not hello.device.id:
             device = evolve(hello.device, id=f"dev-{secrets.token_hex(8)}")
             admission = evolve(admission, device=device, generated=True)
+        self._check_device(token, admission)
+        return admission
+
+    def still_admits(self, admission: Admission) -> bool:
+        """Whether what was granted is granted still: a reload may have withdrawn it."""
+        token = self._tokens.get(admission.credential)
+        if token is None or token.delivers_only is not admission.courier:
+            return False
+        try:
+            if not admission.courier:
+                self._check_device(token, admission)
+        except ProtocolError:
+            return False
+        return True
+
+    def _check_device(self, token: Token, admission: Admission) -> None:
         device_id = admission.device.id
         if self._allowed and (admission.generated or device_id not in self._allowed):
             raise _refusal(ErrorCode.AUTH_FAILED, "device.id: not allowed here")
@@ -109,7 +125,6 @@ class Access:
             raise _refusal(ErrorCode.FORBIDDEN, "device.id: the token is bound to another device")
         if token.device_id is None and device_id in self._bound_ids:
             raise _refusal(ErrorCode.FORBIDDEN, "device.id: bound to another token")
-        return admission
 
     def owns(self, admission: Admission, owner: Credential, owner_live: bool) -> bool:
         """Whether the admitted device may take over the session that `owner` opened (D10)."""

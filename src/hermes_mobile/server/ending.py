@@ -36,6 +36,12 @@ NO_UPGRADE: Final = Ending("no upgrade")
 REPLACED: Final = Ending("replaced", CloseCode.REPLACED)
 SHUTDOWN: Final = Ending("shutdown", CloseCode.GOING_AWAY, flush=True)
 OUTBOX_FULL: Final = Ending("outbox full", CloseCode.TRY_AGAIN_LATER)
+WITHDRAWN: Final = Ending(
+    ErrorCode.AUTH_FAILED,
+    CloseCode.REFUSED,
+    Error(ErrorCode.AUTH_FAILED, "token: withdrawn", fatal=True),
+)
+"""The operator took back a token, or a place on the allow-list."""
 BAD_FRAMING: Final = Ending("bad framing", CloseCode.PROTOCOL_ERROR)
 BAD_UTF8: Final = Ending("not utf-8", CloseCode.INVALID_DATA)
 INTERNAL: Final = Ending(

@@ -11,6 +11,7 @@ import trio
 from attrs import frozen
 
 from hermes_mobile.protocol.dedup import DedupWindow
+from hermes_mobile.server import ending as endings
 from hermes_mobile.server.access import Access
 from hermes_mobile.server.metrics import Metrics
 from hermes_mobile.server.registry import Registry
@@ -72,6 +73,22 @@ class Hub:
         self._quiet = trio.Event()
         self._run_id = secrets.token_hex(6)
         self._numbers = count(1)
+
+    def apply(self, settings: Settings) -> None:
+        """Go by other settings from now on; what has begun goes on as it was."""
+        self.settings = settings
+        self.access = Access(settings)
+        self.throttle.apply(settings)
+        self.pending.apply(settings)
+        for session in self.registry:
+            session.apply(settings)
+
+    def close_withdrawn(self) -> int:
+        """Tell every connection to end whose access was taken back; returns how many they are."""
+        withdrawn = [each for each in self.connections if not each.still_admitted]
+        for connection in withdrawn:
+            connection.end(endings.WITHDRAWN)
+        return len(withdrawn)
 
     def make_id(self) -> str:
         """An id for a message, a file or a card: unlike any other, of this run or another."""

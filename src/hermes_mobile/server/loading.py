@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
+def load_settings(
+    config: Path | None, environ: Mapping[str, str], made_token: str | None = None
+) -> Settings:
     """Read the settings: environment, secret files, credentials, TOML, default; the first wins.
 
     `config` is the TOML file, else `MOBILE_CONFIG` names it. An empty variable counts as not set,
-    except for a list, where it is the empty list.
+    except for a list, where it is the empty list. `made_token` is the one that was made up before,
+    if that is still what is needed (D36).
 
     *Errors*: SettingsError.
     """
@@ -47,7 +50,7 @@ def load_settings(config: Path | None, environ: Mapping[str, str]) -> Settings:
     http = (settings.http_host, settings.http_port)
     if settings.http_port and http == (settings.host, settings.port):
         raise SettingsError("MOBILE_HTTP_PORT must be another port than MOBILE_PORT, or off")
-    return _with_token(settings, environ)
+    return _with_token(settings, environ, made_token)
 
 
 def read_setting(variable: str, config: Path | None, environ: Mapping[str, str]) -> Any:
@@ -83,7 +86,7 @@ def _read(
         raise SettingsError(f"{variable} {error} ({source})") from None
 
 
-def _with_token(settings: Settings, environ: Mapping[str, str]) -> Settings:
+def _with_token(settings: Settings, environ: Mapping[str, str], made: str | None) -> Settings:
     """`settings` with an app token, made up where nobody but its reader can connect (D36)."""
     if settings.token or settings.extra_tokens:
         return settings
@@ -92,7 +95,8 @@ def _with_token(settings: Settings, environ: Mapping[str, str]) -> Settings:
     if not is_loopback(settings.host):
         raise SettingsError("MOBILE_TOKEN must be set when MOBILE_HOST is not a loopback address")
     sources = {**settings.sources, "MOBILE_TOKEN": "made for this run"}
-    return evolve(settings, token=secrets.token_urlsafe(32), token_made=True, sources=sources)
+    token = made or secrets.token_urlsafe(32)
+    return evolve(settings, token=token, token_made=True, sources=sources)
 
 
 def _candidates(

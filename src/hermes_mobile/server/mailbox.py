@@ -16,11 +16,15 @@ class Mailbox:
     __slots__ = ("_max_age", "_max_bytes", "_max_units", "_units", "bytes")
 
     def __init__(self, max_units: int, max_bytes: int, max_age: float) -> None:
+        self._units: dict[Unit, None] = {}
+        self.bytes = 0
+        self.bound(max_units, max_bytes, max_age)
+
+    def bound(self, max_units: int, max_bytes: int, max_age: float) -> None:
+        """Keep to these bounds from now on; what is beyond them is dropped when that is asked."""
         self._max_units = max_units
         self._max_bytes = max_bytes
         self._max_age = max_age
-        self._units: dict[Unit, None] = {}
-        self.bytes = 0
 
     def __len__(self) -> int:
         return len(self._units)

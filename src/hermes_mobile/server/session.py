@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hermes_mobile.server.access import Credential
     from hermes_mobile.server.connection import Connection
     from hermes_mobile.server.hub import Hub
+    from hermes_mobile.server.settings import Settings
 
 
 class Session:
@@ -45,6 +46,14 @@ class Session:
         self.presence = Presence(settings.typing_idle)
         self.inbox = Inbox(self)
         self.questions = Questions(self)
+
+    def apply(self, settings: Settings) -> None:
+        """Keep to other bounds and durations from now on."""
+        self.presence.idle_after = settings.typing_idle
+        self.mailbox.bound(settings.keep_units, settings.keep_bytes, settings.keep_seconds)
+        if self.connection is None:
+            self.give_up(self.mailbox.drop_beyond_bounds())
+            self.hub.registry.settle(self)
 
     # Saying things
 

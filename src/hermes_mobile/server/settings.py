@@ -26,10 +26,17 @@ class SettingsError(Exception):
 
 
 def setting(
-    default: Default, parse: Callable[[str], Value], *, secret: bool = False
+    default: Default,
+    parse: Callable[[str], Value],
+    *,
+    secret: bool = False,
+    restart: bool = False,
 ) -> Default | Value:
+    """A field of `Settings`; `restart`: it takes effect at the start only, not at a reload."""
     made: Default = field(
-        default=default, repr=not secret, metadata={"parse": parse, "secret": secret}
+        default=default,
+        repr=not secret,
+        metadata={"parse": parse, "secret": secret, "restart": restart},
     )
     return made
 
@@ -52,16 +59,16 @@ class Settings:
         values.networks("127.0.0.0/8,::1/128"), values.networks
     )
 
-    host: str = setting("127.0.0.1", values.host)
-    port: int = setting(8787, values.whole_number(0, 65_535))
-    path: str = setting("/ws", values.url_path)
-    http_host: str = setting("127.0.0.1", values.host)
-    http_port: int | None = setting(8788, values.port_or_off)
+    host: str = setting("127.0.0.1", values.host, restart=True)
+    port: int = setting(8787, values.whole_number(0, 65_535), restart=True)
+    path: str = setting("/ws", values.url_path, restart=True)
+    http_host: str = setting("127.0.0.1", values.host, restart=True)
+    http_port: int | None = setting(8788, values.port_or_off, restart=True)
     avatar_url: str = setting("", values.url)
 
-    agent: str = setting("demo", str)
-    agent_command: Command | None = setting(None, values.command)  # noqa: RUF009 - a field
-    agent_dir: Path | None = setting(None, values.directory)  # noqa: RUF009 - a field
+    agent: str = setting("demo", str, restart=True)
+    agent_command: Command | None = setting(None, values.command, restart=True)  # noqa: RUF009 - a field
+    agent_dir: Path | None = setting(None, values.directory, restart=True)  # noqa: RUF009 - a field
     """None: where the server was started."""
 
     hello_timeout: float = setting(limits.HELLO_TIMEOUT, values.seconds)
@@ -93,9 +100,9 @@ class Settings:
     max_pending_per_address: int = setting(32, values.whole_number(0))
 
     log_level: str = setting("info", values.one_of("debug", "info", "warning", "error", "critical"))
-    log_format: str | None = setting(None, values.one_of("console", "json"))
+    log_format: str | None = setting(None, values.one_of("console", "json"), restart=True)
     """None: console on a terminal, else JSON."""
-    state_dir: Path | None = setting(None, values.directory)  # noqa: RUF009 - a field
+    state_dir: Path | None = setting(None, values.directory, restart=True)  # noqa: RUF009 - a field
 
     token_made: bool = False
     """`token` was made up for this run (D36)."""

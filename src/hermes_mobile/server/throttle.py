@@ -37,6 +37,14 @@ class Throttle:
         """In the order of the last failure."""
         self._sessions: Counter[str] = Counter()
 
+    def apply(self, settings: Settings) -> None:
+        """Count to another limit from now on, with what was counted so far."""
+        self._limit = settings.throttle_failures
+        if not self._limit:
+            self._records.clear()
+        for record in self._records.values():
+            record.failures = deque(record.failures, maxlen=self._limit)
+
     def failed(self, client: str | None, now: float) -> None:
         """Count an `auth_failed` or a `forbidden`."""
         if client is None or not self._limit:
@@ -93,10 +101,14 @@ class PendingHellos:
     """Connections that have not said hello yet, in all and by client address."""
 
     def __init__(self, settings: Settings) -> None:
-        self._limit = settings.max_pending
-        self._limit_per_address = settings.max_pending_per_address
         self._total = 0
         self._by_address: Counter[str] = Counter()
+        self.apply(settings)
+
+    def apply(self, settings: Settings) -> None:
+        """Keep to other limits from now on; who waits already goes on waiting."""
+        self._limit = settings.max_pending
+        self._limit_per_address = settings.max_pending_per_address
 
     def enter(self, client: str | None) -> bool:
         """Count a new connection, or refuse it with 503; a None client counts only in all."""
