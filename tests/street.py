@@ -114,11 +114,11 @@ class ServerProcess:
             yield Caller(sock)
 
     @asynccontextmanager
-    async def connect(self, device: str | None = "phone", **how: Any):
-        """A device that is ready."""
+    async def connect(self, device: str | None = "phone", *, token: str | None = None, **how: Any):
+        """A device that is ready; its token is the server's."""
         async with self.call(**how) as caller:
             await caller.upgrade()
-            await caller.hello(self.token, device)
+            await caller.hello(token or self.token, device)
             ready = await caller.receive()
             assert ready is not None, caller.closed
             assert ready["t"] == "ready"

@@ -25,7 +25,7 @@ from hermes_mobile.server.hub import Address, Hub
 from hermes_mobile.server.listeners import ListenError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
     from pathlib import Path
 
     from hermes_mobile.agents import Agent
@@ -50,6 +50,7 @@ class FakeServer:
         announce: Callable[[Phase, Hub], None],
         *,
         passed: Passed,
+        reload: Callable[[Hub], Awaitable[None]],
         beside: Sequence[Companion],
     ) -> int:
         self.served.append((settings, agent))

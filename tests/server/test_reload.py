@@ -50,25 +50,28 @@ async def test_a_withdrawn_token_closes_its_connections() -> None:
 
 
 @pytest.mark.parametrize(
-    "withdrawal",
+    ("withdrawal", "code"),
     [
-        {"allowed_devices": frozenset({"phone"})},
-        {"extra_tokens": (Token(OTHER, "phone"), Token("bound-elsewhere", "tablet"))},
-        {"extra_tokens": (Token(OTHER, "phone"),), "token": "for-others"},
-        {"token": None, "extra_tokens": (Token(OTHER, "phone"), Token(TOKEN, "kitchen"))},
-        {"token": "for-others", "deliver_tokens": frozenset({TOKEN})},
+        ({"allowed_devices": frozenset({"phone"})}, "auth_failed"),
+        ({"token": "for-others"}, "auth_failed"),
+        ({"token": "for-others", "deliver_tokens": frozenset({TOKEN})}, "auth_failed"),
+        ({"extra_tokens": (Token(OTHER, "phone"), Token("its own", "tablet"))}, "forbidden"),
+        (
+            {"token": None, "extra_tokens": (Token(OTHER, "phone"), Token(TOKEN, "kitchen"))},
+            "forbidden",
+        ),
     ],
-    ids=["not on the list", "id bound", "token gone", "token bound", "token delivers only"],
+    ids=["not on the list", "token gone", "token only delivers", "id bound", "token bound"],
 )
 async def test_whatever_would_not_be_granted_today_is_withdrawn(
-    withdrawal: dict[str, Any], logs: list[dict[str, Any]]
+    withdrawal: dict[str, Any], code: str, logs: list[dict[str, Any]]
 ) -> None:
     """D7 to D9: a live connection is judged as its hello would be; another one notices nothing."""
     async with open_house(extra_tokens=(Token(OTHER, "phone"),)) as house:
         phone = await house.connect("phone", token=OTHER)
         tablet = await house.connect("tablet")
         assert change(house, **withdrawal) == 1
-        assert await tablet.wait_closed() == WITHDRAWN
+        assert await tablet.wait_closed() == (1008, code)
         assert await phone.drain() == []
     assert faults(logs) == []
 

@@ -21,6 +21,8 @@ from hermes_mobile.server.loading import load_settings
 from hermes_mobile.server.settings import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hermes_mobile.agents import Agent
     from hermes_mobile.server.settings import Settings
 
@@ -54,13 +56,23 @@ def configured(config: Path | None, **options: Any) -> tuple[Settings, Agent]:
 
     *Errors*: ConfigurationError.
     """
-    given = {name: value for name, value in options.items() if value is not None}
     try:
-        settings = evolve(load_settings(config, os.environ), **given)
+        settings = read_settings(config, options)
         sys.path.append(str(Path.cwd()))  # an agent of one's own may lie where one works
         return settings, load_agent(settings.agent, agent_settings(settings))
     except (SettingsError, AgentNotFoundError, AgentSettingsError) as error:
         raise ConfigurationError(error) from error
+
+
+def read_settings(
+    config: Path | None, options: Mapping[str, Any], made_token: str | None = None
+) -> Settings:
+    """Read the settings, and put those `options` that are given in their place.
+
+    *Errors*: SettingsError.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    return evolve(load_settings(config, os.environ, made_token), **given)
 
 
 def agent_settings(settings: Settings) -> AgentSettings:

@@ -18,6 +18,7 @@ from hermes_mobile.cli.conventions import (
     config_option,
     configured,
     examples,
+    read_settings,
     version_option,
 )
 from hermes_mobile.http.listener import open_http
@@ -26,8 +27,10 @@ from hermes_mobile.server import app, values
 from hermes_mobile.server.app import Phase
 from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.overview import warnings
+from hermes_mobile.server.reload import reload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from hermes_mobile.agents import Agent
@@ -72,16 +75,19 @@ def serve(agent: str | None, agent_command: Command | None, config: Path | None)
     """Run the server in the foreground.
 
     Says on standard output where it listens, and logs to standard error. SIGTERM stops it with
-    exit status 0. Without a token it makes one up for this run, on a loopback address only.
+    exit status 0; SIGHUP makes it read its settings anew, and keeps all connections. Without a token
+    it makes one up for this run, on a loopback address only.
     """
-    settings, loaded = configured(config, agent=agent, agent_command=agent_command)
+    options = {"agent": agent, "agent_command": agent_command}
+    settings, loaded = configured(config, **options)
     logging.configure(settings.log_level, settings.log_format)
     for warning in warnings(settings):
         log.warning("configuration", warning=warning)
     try:
         passed = systemd.take_sockets(os.environ, os.getpid(), PASSED_NAMES)
+        read = partial(read_settings, config, options)
         with systemd.take_notifier(os.environ, os.getpid()) as notifier:
-            received = trio.run(serve_both_sides, settings, loaded, passed, notifier)
+            received = trio.run(serve_both_sides, settings, loaded, passed, notifier, read)
     except (systemd.PassedSocketError, ListenError) as error:
         raise ConfigurationError(error) from error
     if received == signal.SIGINT:
@@ -89,12 +95,23 @@ def serve(agent: str | None, agent_command: Command | None, config: Path | None)
 
 
 async def serve_both_sides(
-    settings: Settings, agent: Agent, passed: Passed, notifier: systemd.Notifier
+    settings: Settings,
+    agent: Agent,
+    passed: Passed,
+    notifier: systemd.Notifier,
+    read: Callable[[str | None], Settings],
 ) -> int:
     """Serve WebSocket, and HTTP beside it; returns the signal that ended it.
 
+    `read` reads the settings anew for a reload, see `reload`.
+
     *Errors*: ListenError.
     """
+
+    async def reload_all(hub: Hub) -> None:
+        if await reload(hub, read):
+            logging.set_level(hub.settings.log_level)
+
     async with open_http(settings, passed) as http:
         beside: list[app.Companion] = [partial(tell_status, notifier)]
         if http is not None:
@@ -116,7 +133,9 @@ async def serve_both_sides(
                 case _:
                     assert_never(phase)
 
-        return await app.serve(settings, agent, announce, passed=passed, beside=beside)
+        return await app.serve(
+            settings, agent, announce, passed=passed, reload=reload_all, beside=beside
+        )
 
 
 async def tell_status(notifier: systemd.Notifier, hub: Hub) -> None:

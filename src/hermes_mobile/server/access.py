@@ -102,22 +102,27 @@ class Access:
         if not hello.device.id:
             device = evolve(hello.device, id=f"dev-{secrets.token_hex(8)}")
             admission = evolve(admission, device=device, generated=True)
-        self._check_device(token, admission)
+        self._check(admission, token)
         return admission
 
-    def still_admits(self, admission: Admission) -> bool:
-        """Whether what was granted is granted still: a reload may have withdrawn it."""
-        token = self._tokens.get(admission.credential)
-        if token is None or token.delivers_only is not admission.courier:
-            return False
-        try:
-            if not admission.courier:
-                self._check_device(token, admission)
-        except ProtocolError:
-            return False
-        return True
+    def refusal(self, admission: Admission) -> ProtocolError | None:
+        """Why a hello that was granted `admission` would be refused by now; None if it would not.
 
-    def _check_device(self, token: Token, admission: Admission) -> None:
+        A token may have been withdrawn since, a device taken from the list, or bound.
+        """
+        token = self._find(admission.credential)
+        if token is None or token.delivers_only != admission.courier:
+            return _refusal(ErrorCode.AUTH_FAILED, "token: not valid any more")
+        try:
+            self._check(admission, token)
+        except ProtocolError as refusal:
+            return refusal
+        return None
+
+    def _check(self, admission: Admission, token: Token) -> None:
+        """Judge a device by its id. *Errors*: ProtocolError, as of `admit`."""
+        if token.delivers_only:
+            return
         device_id = admission.device.id
         if self._allowed and (admission.generated or device_id not in self._allowed):
             raise _refusal(ErrorCode.AUTH_FAILED, "device.id: not allowed here")

@@ -302,9 +302,8 @@ class Connection:
         self.hub.throttle.session_opened(self._peer.client)
 
     @property
-    def still_admitted(self) -> bool:
-        """Whether what hello was granted holds; before hello, nothing was."""
-        return self._writer is None or self.hub.access.still_admits(self.admission)
+    def admitted(self) -> bool:
+        return self.writer is not None
 
     def end(self, ending: Ending) -> None:
         """End the connection, unless it is ending already. Returns at once."""

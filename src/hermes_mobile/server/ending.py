@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from hermes_mobile.protocol.errors import CloseCode, ErrorCode, ProtocolError, too_big
 from hermes_mobile.protocol.frames import Error
@@ -36,12 +36,6 @@ NO_UPGRADE: Final = Ending("no upgrade")
 REPLACED: Final = Ending("replaced", CloseCode.REPLACED)
 SHUTDOWN: Final = Ending("shutdown", CloseCode.GOING_AWAY, flush=True)
 OUTBOX_FULL: Final = Ending("outbox full", CloseCode.TRY_AGAIN_LATER)
-WITHDRAWN: Final = Ending(
-    ErrorCode.AUTH_FAILED,
-    CloseCode.REFUSED,
-    Error(ErrorCode.AUTH_FAILED, "token: withdrawn", fatal=True),
-)
-"""The operator took back a token, or a place on the allow-list."""
 BAD_FRAMING: Final = Ending("bad framing", CloseCode.PROTOCOL_ERROR)
 BAD_UTF8: Final = Ending("not utf-8", CloseCode.INVALID_DATA)
 INTERNAL: Final = Ending(
@@ -64,6 +58,11 @@ def of_reading(scanner: FrameScanner, reason: CloseReason | None) -> Ending:
             return LOST
         case _:
             return BAD_FRAMING
+
+
+def withdrawn(refusal: ProtocolError) -> Ending:
+    """The end of what was admitted before: as of a refusal, but nothing that is queued goes out."""
+    return evolve(refused(refusal), flush=False)
 
 
 def refused(error: ProtocolError) -> Ending:

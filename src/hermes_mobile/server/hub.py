@@ -84,11 +84,15 @@ class Hub:
             session.apply(settings)
 
     def close_withdrawn(self) -> int:
-        """Tell every connection to end whose access was taken back; returns how many they are."""
-        withdrawn = [each for each in self.connections if not each.still_admitted]
-        for connection in withdrawn:
-            connection.end(endings.WITHDRAWN)
-        return len(withdrawn)
+        """Close every connection whose hello would be refused by now; returns how many they are."""
+        closed = 0
+        for connection in list(self.connections):
+            if connection.admitted:
+                refusal = self.access.refusal(connection.admission)
+                if refusal is not None:
+                    connection.end(endings.withdrawn(refusal))
+                    closed += 1
+        return closed
 
     def make_id(self) -> str:
         """An id for a message, a file or a card: unlike any other, of this run or another."""
