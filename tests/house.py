@@ -32,6 +32,7 @@ from hermes_mobile.agents.demo import DemoAgent
 from hermes_mobile.server.app import run_agent, wind_down
 from hermes_mobile.server.connection import Connection, serve_connection
 from hermes_mobile.server.hub import Hub
+from hermes_mobile.server.received import open_received
 from hermes_mobile.server.settings import Settings
 from hermes_mobile.server.stream import SocketStream
 
@@ -304,8 +305,9 @@ async def open_house(agent: Agent | None = None, **settings: Any):
     """A server with `agent` (the demo agent) and `settings`; all of it ends with the block."""
     settings.setdefault("token", TOKEN)
     async with trio.open_nursery() as turns:
-        hub = Hub(Settings(**settings), agent or DemoAgent(), turns)
-        turns.start_soon(hub.registry.run)
+        decided = Settings(**settings)
+        hub = Hub(decided, agent or DemoAgent(), turns, await open_received(decided))
+        turns.start_soon(hub.run)
         turns.start_soon(run_agent, hub)
         async with trio.open_nursery() as connections:
             house = House(hub, connections)

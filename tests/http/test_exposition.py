@@ -13,7 +13,7 @@ from hermes_mobile.http.lag import LoopLag
 from hermes_mobile.protocol.errors import ErrorCode
 from hermes_mobile.protocol.frames import CardKind
 from hermes_mobile.server.hub import Hub
-from house import open_house
+from house import chunk, open_house
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"
 
@@ -80,6 +80,17 @@ async def test_how_things_stand_is_looked_up(autojump_clock):
         assert series["outbox_bytes"] == connection.outbox.bytes
 
 
+async def test_files_that_are_kept_are_counted(tmp_path):
+    """How many, and their bytes."""
+    async with open_house(state_dir=tmp_path) as house:
+        peer = await house.connect("phone")
+        for file in ("f1", "f2"):
+            await peer.send(chunk(file, b"12345"))
+            await peer.expect("message")
+        series = scrape(house.hub)
+    assert (series["received_files"], series["received_bytes"]) == (2, 10)
+
+
 async def test_tasks_that_live_are_counted(autojump_clock):
     """A connection's tasks come and go with it."""
     async with open_house() as house:
@@ -104,6 +115,7 @@ async def test_counters_keep_their_labels_apart(autojump_clock):
         metrics.uploads_refused = 3
         metrics.units_confirmed = 4
         metrics.units_dropped = 5
+        metrics.received_failed = 7
         metrics.hello_refusals["timeout"] = 6
         lag = LoopLag()
         lag.last, lag.most = 0.25, 0.5
@@ -123,6 +135,7 @@ async def test_counters_keep_their_labels_apart(autojump_clock):
         'uploads_total{outcome="completed"}': 1,
         'uploads_total{outcome="refused"}': 3,
         "upload_bytes_total": 9,
+        "received_failed_total": 7,
         "units_confirmed_total": 4,
         "units_dropped_total": 5,
         'hello_refusals_total{reason="timeout"}': 6,

@@ -17,6 +17,7 @@ from hermes_mobile.protocol.uploads import (
     UploadedFile,
     Uploads,
     guess_mime,
+    guess_suffix,
 )
 
 ALL = frozenset(MediaIn)
@@ -85,6 +86,22 @@ def test_empty_mime_is_guessed_from_the_name(filename: str, mime: str) -> None:
     file = Uploads(ALL).add(evolve(chunk(), filename=filename))
     assert file is not None
     assert file.mime == mime == guess_mime(filename)
+
+
+@pytest.mark.parametrize(
+    ("mime", "suffix"),
+    [
+        ("image/jpeg", ".jpg"),
+        ("text/plain", ".txt"),
+        ("audio/mp4", ".m4a"),
+        ("video/mp4", ".mp4"),
+        ("application/x-unheard-of", ""),
+        ("", ""),
+    ],
+)
+def test_a_type_has_its_usual_suffix(mime: str, suffix: str) -> None:
+    """The one that people expect, where several stand for a type; none for what is unknown."""
+    assert guess_suffix(mime) == suffix
 
 
 def test_unknown_kind_is_unsupported() -> None:

@@ -56,6 +56,8 @@ DEFAULTS = {
     "MOBILE_LOG_LEVEL": "info",
     "MOBILE_LOG_FORMAT": None,
     "MOBILE_STATE_DIR": None,
+    "MOBILE_RECEIVED_BYTES": 1_073_741_824,
+    "MOBILE_RECEIVED_SECONDS": 604_800.0,
 }
 """The contract's table, without the token."""
 

@@ -61,6 +61,8 @@ class VoiceInput:
     format: AudioFormat
     data: bytes = field(repr=False)
     transcript: str | None = field(default=None, repr=False)
+    path: Path | None = field(default=None, repr=False)
+    """Where it is kept, as for a file."""
 
 
 @frozen
@@ -73,6 +75,8 @@ class FileInput:
     data: bytes = field(repr=False)
     filename: str = field(default="", repr=False)
     caption: str = field(default="", repr=False)
+    path: Path | None = field(default=None, repr=False)
+    """Where it is kept for a while; None where the operator has no files kept."""
 
 
 Input: TypeAlias = TextInput | VoiceInput | FileInput

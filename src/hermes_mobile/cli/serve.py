@@ -28,6 +28,7 @@ from hermes_mobile.server.app import Phase
 from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.overview import warnings
 from hermes_mobile.server.reload import reload
+from hermes_mobile.server.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,7 +89,7 @@ def serve(agent: str | None, agent_command: Command | None, config: Path | None)
         read = partial(read_settings, config, options)
         with systemd.take_notifier(os.environ, os.getpid()) as notifier:
             received = trio.run(serve_both_sides, settings, loaded, passed, notifier, read)
-    except (systemd.PassedSocketError, ListenError) as error:
+    except (systemd.PassedSocketError, ListenError, SettingsError) as error:
         raise ConfigurationError(error) from error
     if received == signal.SIGINT:
         raise KeyboardInterrupt
@@ -105,7 +106,7 @@ async def serve_both_sides(
 
     `read` reads the settings anew for a reload, see `reload`.
 
-    *Errors*: ListenError.
+    *Errors*: ListenError, SettingsError.
     """
 
     async def reload_all(hub: Hub) -> None:

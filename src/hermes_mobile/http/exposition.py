@@ -138,6 +138,12 @@ class Figures(Collector):
         ]
         yield counter("uploads", "Files from apps.", uploads, "outcome")
         yield counter("upload_bytes", "Bytes of completed files.", [((), metrics.upload_bytes)])
+        received = self._hub.received
+        files, size = (0, 0) if received is None else (len(received), received.bytes)
+        yield gauge("received_files", "Files of apps that are kept on disk.", files)
+        yield gauge("received_bytes", "Bytes of those files.", size)
+        failed = [((), metrics.received_failed)]
+        yield counter("received_failed", "Files that could not be kept.", failed)
 
 
 def gauge(name: str, text: str, value: float) -> Metric:

@@ -43,6 +43,11 @@ def guess_mime(filename: str) -> str:
     return _MIME_OF_SUFFIX.get(PurePosixPath(filename).suffix.lower(), UNKNOWN_MIME)
 
 
+def guess_suffix(mime: str) -> str:
+    """The suffix that usually stands for a MIME type, with its dot; empty where none is known."""
+    return next((suffix for suffix, known in _MIME_OF_SUFFIX.items() if known == mime), "")
+
+
 @frozen
 class UploadedFile:
     """A whole file from the app; `mime` is never empty."""

@@ -22,6 +22,7 @@ from hermes_mobile.server import ending as endings
 from hermes_mobile.server.fault import where
 from hermes_mobile.server.hub import Address, Hub
 from hermes_mobile.server.listeners import accept, open_listeners
+from hermes_mobile.server.received import open_received
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -64,13 +65,14 @@ async def serve(
     `passed` are sockets that stand in for those that the settings name. SIGHUP calls `reload`.
     `beside` runs from before the first connection until after the last one.
 
-    Errors: ListenError.
+    Errors: ListenError; SettingsError when the state directory cannot be used.
     """
+    files = await open_received(settings)
     listeners = await open_listeners(settings, passed)
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async with trio.open_nursery() as turns:
-            hub = Hub(settings, agent, turns)
-            turns.start_soon(hub.registry.run)
+            hub = Hub(settings, agent, turns, files)
+            turns.start_soon(hub.run)
             turns.start_soon(run_agent, hub)
             for companion in beside:
                 turns.start_soon(run_companion, companion, hub)

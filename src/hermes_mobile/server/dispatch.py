@@ -35,7 +35,9 @@ log = structlog.get_logger()
 
 
 async def dispatch(connection: Connection, frame: ClientFrame) -> None:  # noqa: C901 - one case per frame
-    """Act on one frame after hello. It waits only for room among the connection's own deliveries.
+    """Act on one frame after hello.
+
+    It waits only for the connection's own sake: for room among its deliveries, for its files.
 
     Errors: ProtocolError, for the connection to answer.
     """
@@ -45,9 +47,9 @@ async def dispatch(connection: Connection, frame: ClientFrame) -> None:  # noqa:
         case PromptAnswer():
             take_answer(connection, _session(connection, frame), frame)
         case MediaChunk():
-            take_media(connection, _session(connection, frame), frame)
+            await take_media(connection, _session(connection, frame), frame)
         case Audio():
-            take_audio(connection, _session(connection, frame), frame)
+            await take_audio(connection, _session(connection, frame), frame)
         case UserTyping():
             session = _session(connection, frame)
             session.show(session.presence.user_typed(trio.current_time()))
@@ -90,17 +92,17 @@ def take_text(connection: Connection, session: Session, frame: Text) -> None:
         _accepted(connection, frame.id)
 
 
-def take_audio(connection: Connection, session: Session, frame: Audio) -> None:
+async def take_audio(connection: Connection, session: Session, frame: Audio) -> None:
     if _is_repeat(connection, session, frame.id):
         return
     if MediaIn.AUDIO not in session.hub.agent.takes:
         raise ProtocolError(ErrorCode.UNSUPPORTED_FRAME, "audio: the agent takes none", id=frame.id)
     size = len(frame.data) + text_size(frame.text or "")
-    session.inbox.accept(VoiceInput(frame.id, frame.format, frame.data, frame.text), size)
-    _accepted(connection, frame.id)
+    voice = VoiceInput(frame.id, frame.format, frame.data, frame.text)
+    await _accept_file(connection, session, voice, size)
 
 
-def take_media(connection: Connection, session: Session, frame: MediaChunk) -> None:
+async def take_media(connection: Connection, session: Session, frame: MediaChunk) -> None:
     """A chunk; the file is a message once all of it is here (D17)."""
     if session.hub.dedup.seen(session.device_id, frame.id, trio.current_time()):
         if frame.part == frame.parts - 1:
@@ -114,11 +116,42 @@ def take_media(connection: Connection, session: Session, frame: MediaChunk) -> N
         raise
     if file is not None:
         metrics.upload_completed(len(file.data))
-        session.inbox.accept(
+        await _accept_file(
+            connection,
+            session,
             FileInput(file.id, file.kind, file.mime, file.data, file.filename, file.caption),
             len(file.data) + text_size(file.caption),
         )
-        _accepted(connection, frame.id)
+
+
+async def _accept_file(
+    connection: Connection, session: Session, message: FileInput | VoiceInput, size: int
+) -> None:
+    """Take a message with its file, which is written first where files are kept.
+
+    *Errors*: ProtocolError `internal_error`; nothing is kept of a message that is refused (D19).
+    """
+    received, metrics = session.hub.received, session.hub.metrics
+    if received is None:
+        session.inbox.accept(message, size)
+        _accepted(connection, message.id)
+        return
+    session.inbox.check(message, size)
+    try:
+        kept = await received.keep(message)
+    except ProtocolError:
+        metrics.received_failed += 1
+        raise
+    try:
+        # Meanwhile another connection of the device may have sent it too.
+        if _is_repeat(connection, session, message.id):
+            await received.discard(kept)
+        else:
+            session.inbox.accept(kept, size)
+            _accepted(connection, message.id)
+    except ProtocolError:
+        await received.discard(kept)
+        raise
 
 
 def take_answer(connection: Connection, session: Session, frame: PromptAnswer) -> None:

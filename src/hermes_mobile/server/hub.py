@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hermes_mobile.agents import Agent
     from hermes_mobile.server.access import Peer
     from hermes_mobile.server.connection import Connection
+    from hermes_mobile.server.received import Received
     from hermes_mobile.server.session import Session
     from hermes_mobile.server.settings import Settings
 
@@ -52,10 +53,18 @@ class Address:
 class Hub:
     """`turns` is the nursery in which agents work: it outlives every connection."""
 
-    def __init__(self, settings: Settings, agent: Agent, turns: trio.Nursery) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        agent: Agent,
+        turns: trio.Nursery,
+        received: Received | None = None,
+    ) -> None:
         self.settings = settings
         self.agent = agent
         self.turns = turns
+        self.received = received
+        """Where files of devices are kept; None where none are."""
         self.access = Access(settings)
         self.throttle = Throttle(settings)
         self.pending = PendingHellos(settings)
@@ -93,6 +102,13 @@ class Hub:
                     connection.end(endings.withdrawn(refusal))
                     closed += 1
         return closed
+
+    async def run(self) -> None:
+        """Let go of what was kept long enough: units, and files."""
+        async with trio.open_nursery() as janitors:
+            janitors.start_soon(self.registry.run)
+            if self.received is not None:
+                janitors.start_soon(self.received.run)
 
     def make_id(self) -> str:
         """An id for a message, a file or a card: unlike any other, of this run or another."""

@@ -54,8 +54,8 @@ class Inbox:
         """Whether the agent works on something of it."""
         return bool(self.turns or self._waiting)
 
-    def accept(self, message: Input, size: int) -> None:
-        """Take a message for the agent. Errors: `internal_error` when too many wait (D20)."""
+    def check(self, message: Input, size: int) -> None:
+        """Whether a message would be taken now. Errors: as those of `accept`."""
         hub, settings = self._hub, self._hub.settings
         if hub.stopping:
             raise ProtocolError(
@@ -73,6 +73,11 @@ class Inbox:
                 "wait for the agent: resend later",
                 id=message.id,
             )
+
+    def accept(self, message: Input, size: int) -> None:
+        """Take a message for the agent. Errors: `internal_error` when too many wait (D20)."""
+        self.check(message, size)
+        hub = self._hub
         self._session.record(message.id)
         self._waiting_bytes += size
         if hub.agent.mode is Mode.CONCURRENT:

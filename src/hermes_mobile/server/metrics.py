@@ -119,6 +119,7 @@ class Metrics:
         "frames_in",
         "frames_out",
         "hello_refusals",
+        "received_failed",
         "turn_seconds",
         "turns",
         "units_confirmed",
@@ -143,6 +144,7 @@ class Metrics:
         self.uploads_completed = 0
         self.uploads_refused = 0
         self.upload_bytes = 0
+        self.received_failed = 0
         self.units_confirmed = 0
         self.units_dropped = 0
 

@@ -103,6 +103,9 @@ class Settings:
     log_format: str | None = setting(None, values.one_of("console", "json"), restart=True)
     """None: console on a terminal, else JSON."""
     state_dir: Path | None = setting(None, values.directory, restart=True)  # noqa: RUF009 - a field
+    received_bytes: int = setting(limits.GIB, values.whole_number(0), restart=True)
+    """0: no files are kept, as for the age below."""
+    received_seconds: float = setting(7 * 86_400.0, values.seconds_or_zero, restart=True)
 
     token_made: bool = False
     """`token` was made up for this run (D36)."""

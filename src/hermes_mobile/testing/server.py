@@ -10,6 +10,7 @@ from hermes_mobile.client.background import open_background
 from hermes_mobile.server.app import run_agent, wind_down
 from hermes_mobile.server.connection import serve_connection
 from hermes_mobile.server.hub import Hub
+from hermes_mobile.server.received import open_received
 from hermes_mobile.server.settings import Settings
 from hermes_mobile.server.stream import SocketStream
 from hermes_mobile.testing.network import Network
@@ -56,8 +57,9 @@ async def open_server(agent: Agent | None = None, **settings: Any) -> AsyncItera
     """
     settings.setdefault("token", "test-token")
     async with open_background() as turns:
-        hub = Hub(Settings(**settings), agent or DemoAgent(), turns)
-        turns.start_soon(hub.registry.run)
+        decided = Settings(**settings)
+        hub = Hub(decided, agent or DemoAgent(), turns, await open_received(decided))
+        turns.start_soon(hub.run)
         turns.start_soon(run_agent, hub)
         async with open_background() as connections:
             yield MemoryServer(hub, connections)
