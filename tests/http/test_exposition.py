@@ -57,7 +57,7 @@ async def test_how_things_stand_is_looked_up(autojump_clock):
         away = await house.connect("tablet")
         await away.say("m1", "/think 100")
         await away.expect("typing")
-        await away.vanish()
+        await house.lose(away)
         await peer.say("m1", "/run make")
         await peer.expect("prompt")
         await peer.say("m2", "later")
