@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import trio
 
-from hermes_mobile.agents import Agent, Mode
+from hermes_mobile.agents import Agent, Mode, TextInput
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -64,3 +65,12 @@ class Worker(Recorder):
 
 class ConcurrentWorker(Worker):
     mode = Mode.CONCURRENT
+
+
+class Blocker(Agent):
+    """Holds up the whole event loop for as many seconds as it is told, which no agent may."""
+
+    async def handle(self, turn: Turn) -> None:
+        assert isinstance(turn.input, TextInput)
+        time.sleep(float(turn.input.text))  # noqa: ASYNC251 - the fault in question
+        await turn.reply("noted")

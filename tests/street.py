@@ -15,9 +15,13 @@ import subprocess
 import sys
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TOKEN = "a-token-of-the-street"
 PATIENCE = 20.0
@@ -28,21 +32,45 @@ UPGRADE = (
     b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 )
+PASS_ON = """
+import os, sys
+descriptors = sys.argv[1].split(",")
+for number, descriptor in enumerate(descriptors, 3):
+    os.dup2(int(descriptor), number)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(descriptors))}
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes a command, with its descriptors where systemd puts them."""
 TEXT, BINARY, CLOSE, PING, PONG = 0x81, 0x82, 0x88, 0x89, 0x8A
 """First bytes of final frames."""
 
 
 class ServerProcess:
-    """`hermes-mobile serve` with `settings` in its environment; it listens when this returns."""
+    """`hermes-mobile serve` with `settings` in its environment; it listens when this returns.
 
-    def __init__(self, directory: Path, *arguments: str, **settings: object) -> None:
+    `passed` are listening sockets that it gets as systemd passes them, by their names.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *arguments: str,
+        passed: Mapping[str, socket.socket] = MappingProxyType({}),
+        **settings: object,
+    ) -> None:
         self.token = settings.setdefault("MOBILE_TOKEN", TOKEN)
         settings.setdefault("MOBILE_PORT", 0)
         settings.setdefault("MOBILE_HTTP_PORT", "off")
         self._log = directory / "server.log"
+        command = [sys.executable, "-m", "hermes_mobile", "serve", *arguments]
+        descriptors = [sock.fileno() for sock in passed.values()]
+        if passed:
+            settings["LISTEN_FDNAMES"] = ":".join(passed)
+            command = [sys.executable, "-c", PASS_ON, ",".join(map(str, descriptors)), *command]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own command
-                [sys.executable, "-m", "hermes_mobile", "serve", *arguments],
+                command,
+                pass_fds=descriptors,
                 cwd=TESTS,  # for agents that stand beside the tests
                 env=environment(**settings),
                 stdout=subprocess.PIPE,

@@ -13,6 +13,7 @@ import trio
 
 from hermes_mobile.ops import systemd
 from hermes_mobile.ops.systemd import PassedSocketError, take_notifier, take_sockets
+from service_manager import Manager
 
 PID = 4711
 NAMES = ("ws", "http")
@@ -98,23 +99,6 @@ def test_a_socket_that_does_not_listen_is_refused(pass_sockets, kind):
         pytest.raises(PassedSocketError, match="the passed http must be a listening stream socket"),
     ):
         take_sockets(pass_sockets(sock, names="http"), PID, NAMES)
-
-
-class Manager:
-    """A service manager that only listens."""
-
-    def __init__(self, address: str) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self.socket.bind(address.replace("@", "\0", 1))
-        self.environ = {"NOTIFY_SOCKET": address}
-
-    def told(self) -> list[str]:
-        """Every message since the last time."""
-        messages = []
-        with suppress(BlockingIOError):
-            while True:
-                messages.append(self.socket.recv(4096).decode())
-        return messages
 
 
 @pytest.fixture
