@@ -31,6 +31,7 @@ from hermes_mobile.agents import Agent
 from hermes_mobile.agents.demo import DemoAgent
 from hermes_mobile.server.app import run_agent, wind_down
 from hermes_mobile.server.connection import Connection, serve_connection
+from hermes_mobile.server.devices import Devices
 from hermes_mobile.server.hub import Hub
 from hermes_mobile.server.received import open_received
 from hermes_mobile.server.settings import Settings
@@ -301,12 +302,15 @@ class House:
 
 
 @asynccontextmanager
-async def open_house(agent: Agent | None = None, **settings: Any):
+async def open_house(
+    agent: Agent | None = None, *, devices: Devices | None = None, **settings: Any
+):
     """A server with `agent` (the demo agent) and `settings`; all of it ends with the block."""
     settings.setdefault("token", TOKEN)
     async with trio.open_nursery() as turns:
         decided = Settings(**settings)
-        hub = Hub(decided, agent or DemoAgent(), turns, await open_received(decided))
+        received = await open_received(decided)
+        hub = Hub(decided, agent or DemoAgent(), turns, received, devices)
         turns.start_soon(hub.run)
         turns.start_soon(run_agent, hub)
         async with trio.open_nursery() as connections:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from ipaddress import ip_network
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_mobile.protocol.errors import ErrorCode, ProtocolError
 from hermes_mobile.protocol.frames import Device, Hello, User
-from hermes_mobile.server.access import Access, Credential, Peer, resolve_peer
+from hermes_mobile.server.access import DELIVER_SOCKET, Access, Peer, resolve_peer
+from hermes_mobile.server.devices import Credential, Devices, KnownDevice
 from hermes_mobile.server.settings import Settings
 from hermes_mobile.server.values import Token
 
@@ -38,7 +40,7 @@ def refusal(access: Access, hello: Hello) -> ErrorCode:
 
 def test_an_app_token_admits_any_device() -> None:
     """The app token and a bare extra token admit a device as it introduced itself."""
-    access = Access(SETTINGS)
+    access = Access(SETTINGS, Devices())
     for token in ("app", "guest"):
         admission = access.admit(hello(token), REMOTE)
         assert admission.device == Device(id="tel-1", name="Phone")
@@ -51,29 +53,29 @@ def test_an_app_token_admits_any_device() -> None:
 def test_receipts_are_as_asked_for() -> None:
     """D38: the hello decides whether receipts are sent."""
     asking = Hello(token="app", device=Device(id="tel-1"), receipts=True)
-    assert Access(SETTINGS).admit(asking, REMOTE).receipts
+    assert Access(SETTINGS, Devices()).admit(asking, REMOTE).receipts
 
 
 @pytest.mark.parametrize("token", ["", "ap", "app ", "App", "приложение", "\ud800", "x" * 60_000])
 def test_a_wrong_token_is_auth_failed(token: str) -> None:
     """D7: a missing or different token, lone surrogates included, is `auth_failed`, fatal."""
-    assert refusal(Access(SETTINGS), hello(token)) is ErrorCode.AUTH_FAILED
+    assert refusal(Access(SETTINGS, Devices()), hello(token)) is ErrorCode.AUTH_FAILED
 
 
 def test_without_tokens_nobody_is_admitted() -> None:
     """Settings that hold no token match no hello, the empty token included."""
-    assert refusal(Access(Settings()), hello("")) is ErrorCode.AUTH_FAILED
+    assert refusal(Access(Settings(), Devices()), hello("")) is ErrorCode.AUTH_FAILED
 
 
 def test_tokens_are_compared_by_their_utf8() -> None:
     """D7: a token beyond ASCII is as good as any."""
-    access = Access(Settings(token="пароль"))
+    access = Access(Settings(token="пароль"), Devices())
     assert access.admit(hello("пароль"), REMOTE).device.id == "tel-1"
 
 
 def test_a_missing_id_is_made_up() -> None:
     """A device without an id gets `dev-<hex>`, another one each time."""
-    access = Access(SETTINGS)
+    access = Access(SETTINGS, Devices())
     first, second = (access.admit(hello("app", ""), REMOTE) for _ in range(2))
     assert first.generated
     assert first.device.name == "Phone"
@@ -85,7 +87,7 @@ def test_a_missing_id_is_made_up() -> None:
 
 def test_bindings_hold_both_ways() -> None:
     """D8: a bound token is only its device's, and a bound id takes only one of its tokens."""
-    access = Access(SETTINGS)
+    access = Access(SETTINGS, Devices())
     assert access.admit(hello("tablet-old", "tablet"), REMOTE).bound
     assert access.admit(hello("tablet-new", "tablet"), REMOTE).bound
     assert refusal(access, hello("tablet-old", "tel-1")) is ErrorCode.FORBIDDEN
@@ -95,7 +97,7 @@ def test_bindings_hold_both_ways() -> None:
 
 def test_the_allow_list() -> None:
     """D9: with a list, an id outside it is `auth_failed`, and so is a made-up one."""
-    access = Access(Settings(token="app", allowed_devices=frozenset({"tel-1"})))
+    access = Access(Settings(token="app", allowed_devices=frozenset({"tel-1"})), Devices())
     assert access.admit(hello("app", "tel-1"), REMOTE).device.id == "tel-1"
     assert refusal(access, hello("app", "tel-2")) is ErrorCode.AUTH_FAILED
     assert refusal(access, hello("app", "")) is ErrorCode.AUTH_FAILED
@@ -108,7 +110,8 @@ def test_the_allow_list_is_judged_before_the_binding() -> None:
             token="app",
             extra_tokens=(Token("bound", "tablet"),),
             allowed_devices=frozenset({"tel-1"}),
-        )
+        ),
+        Devices(),
     )
     assert refusal(access, hello("app", "tablet")) is ErrorCode.AUTH_FAILED
     assert refusal(access, hello("bound", "tel-1")) is ErrorCode.FORBIDDEN
@@ -122,7 +125,7 @@ def test_a_deliver_token_admits_no_device(device_id: str) -> None:
         allowed_devices=frozenset({"tel-1"}),
         deliver_tokens=frozenset({"cron"}),
     )
-    admission = Access(settings).admit(hello("cron", device_id), REMOTE)
+    admission = Access(settings, Devices()).admit(hello("cron", device_id), REMOTE)
     assert admission.courier
     assert admission.may_deliver
     assert admission.device.id == device_id
@@ -144,19 +147,19 @@ def test_a_deliver_token_admits_no_device(device_id: str) -> None:
 )
 def test_loopback_peers_may_deliver(peer: Peer, may: bool) -> None:
     """D26: the privilege is the real peer's, and lost behind a proxy."""
-    assert Access(SETTINGS).admit(hello("app"), peer).may_deliver is may
+    assert Access(SETTINGS, Devices()).admit(hello("app"), peer).may_deliver is may
 
 
 def test_the_loopback_privilege_can_be_turned_off() -> None:
     """D26: MOBILE_DELIVER_LOOPBACK=off is for proxies that add no header."""
-    access = Access(Settings(token="app", deliver_loopback=False))
+    access = Access(Settings(token="app", deliver_loopback=False), Devices())
     assert not access.admit(hello("app"), LOCAL).may_deliver
 
 
 @pytest.mark.parametrize("live", [True, False])
 def test_who_owns_a_session(live: bool) -> None:
     """D10: a bound token and the same token always; another unbound one only an idle session."""
-    access = Access(SETTINGS)
+    access = Access(SETTINGS, Devices())
     app, guest = (access.admit(hello(token), REMOTE) for token in ("app", "guest"))
     old, new = (access.admit(hello(f"tablet-{age}", "tablet"), REMOTE) for age in ("old", "new"))
     assert access.owns(app, app.credential, live)
@@ -166,7 +169,7 @@ def test_who_owns_a_session(live: bool) -> None:
 
 def test_a_token_no_longer_valid_owns_nothing() -> None:
     """D10: a session whose token has gone passes to whoever is admitted under its id."""
-    access = Access(SETTINGS)
+    access = Access(SETTINGS, Devices())
     assert access.owns(access.admit(hello("app"), REMOTE), Credential.of("withdrawn"), True)
 
 
@@ -178,6 +181,69 @@ def test_a_credential_shows_no_token() -> None:
 
 
 TRUSTED = (*LOOPBACK, ip_network("10.0.0.0/8"))
+
+
+PAIRED = KnownDevice("tel-1", tokens=(Credential.of("old"), Credential.of("new")))
+
+
+def test_paired_tokens_bind_both_ways() -> None:
+    """D8: each admits its one device, which no other token admits any more."""
+    access = Access(SETTINGS, Devices([PAIRED]))
+    for token in ("old", "new"):
+        assert access.admit(hello(token), REMOTE).bound
+        assert refusal(access, hello(token, "tel-2")) is ErrorCode.FORBIDDEN
+        assert refusal(access, hello(token, "")) is ErrorCode.FORBIDDEN
+    assert refusal(access, hello("app")) is ErrorCode.FORBIDDEN
+    assert access.admit(hello("app", "tel-2"), REMOTE).device.id == "tel-2"
+
+
+def test_a_bound_device_may_be_paired_as_well() -> None:
+    """D8: the settings' tokens for a device and the paired ones are valid side by side."""
+    devices = Devices([KnownDevice("tablet", tokens=(Credential.of("paired"),))])
+    access = Access(SETTINGS, devices)
+    for token in ("tablet-old", "tablet-new", "paired"):
+        assert access.admit(hello(token, "tablet"), REMOTE).bound
+
+
+def test_a_revoked_device_is_refused() -> None:
+    """Whatever token it shows, a bound one included, it is `auth_failed`; others are not concerned."""
+    access = Access(SETTINGS, Devices([KnownDevice("tel-1", revoked=True)]))
+    for token in ("app", "guest", "tablet-old"):
+        assert refusal(access, hello(token)) is ErrorCode.AUTH_FAILED
+    assert access.admit(hello("app", "tel-2"), REMOTE).device.id == "tel-2"
+
+
+def test_the_socket_for_deliveries_is_a_credential() -> None:
+    """D26: who may connect to it needs no token, and may only deliver."""
+    for token in ("", "wrong", "app"):
+        admission = Access(SETTINGS, Devices()).admit(hello(token, ""), Peer(DELIVER_SOCKET))
+        assert (admission.courier, admission.may_deliver) == (True, True)
+        assert (admission.bound, admission.generated) == (False, False)
+        assert Access(Settings(), Devices()).refusal(admission) is None
+
+
+@pytest.mark.parametrize(
+    ("token", "device_id", "later", "known", "code"),
+    [
+        ("app", "tel-1", SETTINGS, [], None),
+        ("app", "", SETTINGS, [], None),
+        ("tablet-new", "tablet", SETTINGS, [], None),
+        ("cron", "", SETTINGS, [], None),
+        ("app", "tel-1", Settings(token="another"), [], ErrorCode.AUTH_FAILED),
+        ("cron", "", Settings(token="app"), [], ErrorCode.AUTH_FAILED),
+        ("cron", "", Settings(token="cron"), [], ErrorCode.AUTH_FAILED),
+        ("app", "", evolve(SETTINGS, allowed_devices={"tel-1"}), [], ErrorCode.AUTH_FAILED),
+        ("app", "tel-2", evolve(SETTINGS, allowed_devices={"tel-1"}), [], ErrorCode.AUTH_FAILED),
+        ("app", "tel-1", evolve(SETTINGS, allowed_devices={"tel-1"}), [], None),
+        ("app", "tel-1", SETTINGS, [PAIRED], ErrorCode.FORBIDDEN),
+        ("app", "tel-1", SETTINGS, [KnownDevice("tel-1", revoked=True)], ErrorCode.AUTH_FAILED),
+    ],
+)
+def test_what_was_granted_is_judged_again(token, device_id, later, known, code) -> None:
+    """D7 to D9, D26: an admission lasts exactly as long as its hello would still be granted it."""
+    admission = Access(SETTINGS, Devices()).admit(hello(token, device_id), REMOTE)
+    refused = Access(later, Devices(known)).refusal(admission)
+    assert (refused and refused.code) == code
 
 
 @pytest.mark.parametrize(

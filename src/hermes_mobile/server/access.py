@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from hermes_mobile.protocol.errors import ErrorCode, ProtocolError
+from hermes_mobile.server.devices import Credential
+from hermes_mobile.server.values import Token
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from hermes_mobile.protocol.frames import Device, Hello, User
+    from hermes_mobile.server.devices import Devices
     from hermes_mobile.server.settings import Settings
-    from hermes_mobile.server.values import Network, Token
+    from hermes_mobile.server.values import Network
 
 Address = IPv4Address | IPv6Address
+
+DELIVER_SOCKET: Final = "deliver.sock"
+"""The address of a peer on the socket for deliveries: that it may connect is its credential."""
 
 
 @frozen
@@ -27,7 +32,7 @@ class Peer:
     """The other end of a connection."""
 
     address: str
-    """Its IP address, or `unix`."""
+    """Its IP address, `unix`, or DELIVER_SOCKET."""
     forwarded: bool = False
     """A proxy passed it on (D26)."""
     client: str | None = None
@@ -38,17 +43,6 @@ class Peer:
         """Whether it is a process of this machine that speaks for itself (D26)."""
         address = _address(self.address)
         return address is not None and address.is_loopback and not self.forwarded
-
-
-@frozen
-class Credential:
-    """Proof of which token was presented, comparable without holding it."""
-
-    digest: bytes = field(repr=False)
-
-    @classmethod
-    def of(cls, token: str) -> Credential:
-        return cls(sha256(token.encode("utf-8", "surrogatepass")).digest())
 
 
 @frozen
@@ -69,46 +63,48 @@ class Admission:
     """A deliver token: no device, no session, only deliveries (D26)."""
 
 
-class Access:
-    """Judges hellos by the tokens and the allow-list of the settings."""
+_BY_SOCKET: Final = Credential(b"")
+"""What a peer on DELIVER_SOCKET presents: no token has this digest."""
 
-    def __init__(self, settings: Settings) -> None:
+
+class Access:
+    """Judges hellos by the tokens and the allow-list of the settings, and by what `devices` are known."""
+
+    def __init__(self, settings: Settings, devices: Devices) -> None:
         self._tokens = {Credential.of(token.value): token for token in settings.tokens}
         self._bound_ids = {token.device_id for token in settings.tokens}
         self._allowed = settings.allowed_devices
         self._deliver_loopback = settings.deliver_loopback
+        self._devices = devices
 
     def admit(self, hello: Hello, peer: Peer) -> Admission:
         """Judge a hello: the token, then the allow-list, then the binding (D7).
 
         *Errors*: ProtocolError, fatal: `auth_failed`, or `forbidden` against a binding (D8).
         """
-        credential = Credential.of(hello.token)
+        by_socket = peer.address == DELIVER_SOCKET
+        credential = _BY_SOCKET if by_socket else Credential.of(hello.token)
         token = self._find(credential)
         if token is None:
             raise _refusal(ErrorCode.AUTH_FAILED, "token: not valid")
+        generated = not (token.delivers_only or hello.device.id)
         admission = Admission(
-            device=hello.device,
+            device=evolve(hello.device, id=_make_id()) if generated else hello.device,
             user=hello.user,
             credential=credential,
             bound=token.device_id is not None,
-            generated=False,
+            generated=generated,
             receipts=hello.receipts,
             may_deliver=token.delivers_only or (peer.loopback and self._deliver_loopback),
             courier=token.delivers_only,
         )
-        if admission.courier:
-            return admission
-        if not hello.device.id:
-            device = evolve(hello.device, id=f"dev-{secrets.token_hex(8)}")
-            admission = evolve(admission, device=device, generated=True)
         self._check(admission, token)
         return admission
 
     def refusal(self, admission: Admission) -> ProtocolError | None:
         """Why a hello that was granted `admission` would be refused by now; None if it would not.
 
-        A token may have been withdrawn since, a device taken from the list, or bound.
+        A token may have been withdrawn since, a device taken from the list, bound or revoked.
         """
         token = self._find(admission.credential)
         if token is None or token.delivers_only != admission.courier:
@@ -119,34 +115,44 @@ class Access:
             return refusal
         return None
 
-    def _check(self, admission: Admission, token: Token) -> None:
-        """Judge a device by its id. *Errors*: ProtocolError, as of `admit`."""
-        if token.delivers_only:
-            return
-        device_id = admission.device.id
-        if self._allowed and (admission.generated or device_id not in self._allowed):
-            raise _refusal(ErrorCode.AUTH_FAILED, "device.id: not allowed here")
-        if token.device_id is not None and token.device_id != device_id:
-            raise _refusal(ErrorCode.FORBIDDEN, "device.id: the token is bound to another device")
-        if token.device_id is None and device_id in self._bound_ids:
-            raise _refusal(ErrorCode.FORBIDDEN, "device.id: bound to another token")
-
     def owns(self, admission: Admission, owner: Credential, owner_live: bool) -> bool:
         """Whether the admitted device may take over the session that `owner` opened (D10)."""
         return (
             admission.bound
             or admission.credential == owner
             or not owner_live
-            or owner not in self._tokens
+            or self._find(owner) is None
         )
 
+    def _check(self, admission: Admission, token: Token) -> None:
+        """Judge a device by its id. *Errors*: ProtocolError, as of `admit`."""
+        if token.delivers_only:
+            return
+        device_id = admission.device.id
+        listed = not self._allowed or (device_id in self._allowed and not admission.generated)
+        if not listed or self._devices.is_revoked(device_id):
+            raise _refusal(ErrorCode.AUTH_FAILED, "device.id: not allowed here")
+        if token.device_id is not None and token.device_id != device_id:
+            raise _refusal(ErrorCode.FORBIDDEN, "device.id: the token is bound to another device")
+        is_bound = device_id in self._bound_ids or self._devices.is_bound(device_id)
+        if token.device_id is None and is_bound:
+            raise _refusal(ErrorCode.FORBIDDEN, "device.id: bound to another token")
+
     def _find(self, presented: Credential) -> Token | None:
+        """The role of the token that was presented; None for one that is not valid."""
+        if presented == _BY_SOCKET:
+            return Token("", delivers_only=True)
         # Digests have one length, and every one is compared: time tells nothing (D7).
         found = None
         for known, token in self._tokens.items():
             if hmac.compare_digest(known.digest, presented.digest):
                 found = token
-        return found
+        owner = self._devices.owner_of(presented)
+        return found if owner is None else Token("", owner)
+
+
+def _make_id() -> str:
+    return f"dev-{secrets.token_hex(8)}"
 
 
 def _refusal(code: ErrorCode, message: str) -> ProtocolError:

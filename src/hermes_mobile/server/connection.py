@@ -273,7 +273,7 @@ class Connection:
         session = self.hub.registry.open(device_id)
         session.owner = admission.credential
         session.user = admission.user
-        session.generated = admission.generated
+        session.keeps_nothing = admission.generated
         return session
 
     def _start_tasks(self, session: Session | None) -> None:

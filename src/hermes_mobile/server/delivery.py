@@ -145,7 +145,7 @@ async def deliver(hub: Hub, frame: Deliver, on_delivered: Callable[[str], None])
             await session.room(unit.frame_count, unit.size)
         # A session may have been forgotten, or begun, while there was no room.
         session = hub.registry.get(device_id)
-        if frame.keep:
+        if frame.keep and not hub.devices.is_revoked(device_id):
             hub.registry.open(device_id).say(unit)
         elif session is None or session.connection is None:
             raise ProtocolError(

@@ -13,6 +13,7 @@ from attrs import frozen
 from hermes_mobile.protocol.dedup import DedupWindow
 from hermes_mobile.server import ending as endings
 from hermes_mobile.server.access import Access
+from hermes_mobile.server.devices import Devices
 from hermes_mobile.server.metrics import Metrics
 from hermes_mobile.server.registry import Registry
 from hermes_mobile.server.throttle import PendingHellos, Throttle
@@ -59,13 +60,15 @@ class Hub:
         agent: Agent,
         turns: trio.Nursery,
         received: Received | None = None,
+        devices: Devices | None = None,
     ) -> None:
         self.settings = settings
         self.agent = agent
         self.turns = turns
         self.received = received
         """Where files of devices are kept; None where none are."""
-        self.access = Access(settings)
+        self.devices = devices or Devices()
+        self.access = Access(settings, self.devices)
         self.throttle = Throttle(settings)
         self.pending = PendingHellos(settings)
         self.registry = Registry(self)
@@ -86,7 +89,7 @@ class Hub:
     def apply(self, settings: Settings) -> None:
         """Go by other settings from now on; what has begun goes on as it was."""
         self.settings = settings
-        self.access = Access(settings)
+        self.access = Access(settings, self.devices)
         self.throttle.apply(settings)
         self.pending.apply(settings)
         for session in self.registry:
@@ -103,10 +106,22 @@ class Hub:
                     closed += 1
         return closed
 
+    async def revoke(self, device_id: str) -> None:
+        """Shut a device out: end its connection and its work, and forget what was kept for it.
+
+        *Errors*: AccessFileError; nothing has changed then.
+        """
+        await self.devices.revoke(device_id)
+        self.close_withdrawn()
+        session = self.registry.get(device_id)
+        if session is not None:
+            session.abandon()
+
     async def run(self) -> None:
-        """Let go of what was kept long enough: units, and files."""
+        """Let go of what was kept long enough, units and files, and keep who was seen on disk."""
         async with trio.open_nursery() as janitors:
             janitors.start_soon(self.registry.run)
+            janitors.start_soon(self.devices.run)
             if self.received is not None:
                 janitors.start_soon(self.received.run)
 

@@ -181,17 +181,21 @@ class Inbox:
     def stop(self) -> None:
         """Handle `/stop`: cancel what runs, drop what waits, and say so (D27)."""
         turns, waiting = len(self.turns), len(self._waiting)
+        self.abandon()
+        stopped = f"Stopped: {turns} running, {waiting} waiting."
+        text = stopped if turns or waiting else "Nothing to stop."
+        self._session.say(MessageUnit(self._hub.make_id(), trio.current_time(), text))
+        # It did not wait for room, and who says `/stop` for ever may confirm nothing.
+        self._session.give_up(self._session.mailbox.drop_beyond_bounds())
+
+    def abandon(self) -> None:
+        """Cancel what runs, and drop what waits."""
         for turn in self.turns:
             turn.scope.cancel()  # first: to the agent, a card that is withdrawn looks expired
             turn.withdraw_cards()
         self._waiting.clear()
         if self._hub.agent.mode is Mode.SERIAL:
             self._waiting_bytes = 0
-        stopped = f"Stopped: {turns} running, {waiting} waiting."
-        text = stopped if turns or waiting else "Nothing to stop."
-        self._session.say(MessageUnit(self._hub.make_id(), trio.current_time(), text))
-        # It did not wait for room, and who says `/stop` for ever may confirm nothing.
-        self._session.give_up(self._session.mailbox.drop_beyond_bounds())
 
     def cut_short(self) -> None:
         """End what runs and what waits, because the server stops (D35)."""

@@ -20,8 +20,8 @@ from hermes_mobile.server.units import NoticeUnit, StreamUnit, Unit
 
 if TYPE_CHECKING:
     from hermes_mobile.protocol.frames import Avatar, Typing
-    from hermes_mobile.server.access import Credential
     from hermes_mobile.server.connection import Connection
+    from hermes_mobile.server.devices import Credential
     from hermes_mobile.server.hub import Hub
     from hermes_mobile.server.settings import Settings
 
@@ -36,8 +36,8 @@ class Session:
         self.name = f"mobile:{device_id}"
         self.user = User()
         self.owner: Credential | None = None
-        self.generated = False
-        """The id was made up by the server: nobody can come back to it, so nothing is kept."""
+        self.keeps_nothing = hub.devices.is_revoked(device_id)
+        """Nobody can come back to it: the id was made up by the server, or revoked."""
         self.connection: Connection | None = None
         self.away_since = trio.current_time()
         self.mailbox = Mailbox(settings.keep_units, settings.keep_bytes, settings.keep_seconds)
@@ -70,8 +70,9 @@ class Session:
     def _send(self, unit: Unit) -> None:
         if self.connection is not None:
             self.connection.outbox.put_unit(unit)
-        elif self.generated:
+        elif self.keeps_nothing:
             self.mailbox.drop_all()
+            self.hub.registry.settle(self)
         else:
             self.give_up(self.mailbox.drop_beyond_bounds())
             self.hub.registry.settle(self)
@@ -126,6 +127,7 @@ class Session:
         """Make `connection` the device's, and queue what it is owed, in the order of D13."""
         self._take_back()
         self.connection = connection
+        self._note_seen(connection)
         outbox = connection.outbox
         self.give_up(self.mailbox.drop_expired(now))
         for unit in self.mailbox:
@@ -145,15 +147,29 @@ class Session:
         self._take_back()
         self.connection = None
         self.inbox.end_rest()
+        self._note_seen(connection)
         self.away_since = trio.current_time()
         for unit in list(self.mailbox):
             if unit.awaited and not unit.written:
                 self.mailbox.remove(unit)
-        if self.generated:
+        if self.keeps_nothing:
             self.mailbox.drop_all()
         self.give_up(self.mailbox.drop_beyond_bounds())
         self.hub.registry.settle(self)
         self.questions.changed()
+
+    def _note_seen(self, connection: Connection) -> None:
+        if not connection.admission.generated:
+            self.hub.devices.seen(connection.admission.device)
+
+    def abandon(self) -> None:
+        """End all work for a device that was revoked, and owe it nothing more."""
+        self.keeps_nothing = True
+        self.owner = None
+        self.inbox.abandon()
+        self.hub.metrics.units_dropped += self.mailbox.drop_all()
+        self.dropped = 0
+        self.hub.registry.settle(self)
 
     def _take_back(self) -> None:
         """Owe anew what a connection that goes has not confirmed."""

@@ -1,0 +1,188 @@
+"""The access file: the known devices on disk, in the state directory.
+
+It holds digests of tokens, no token. It is replaced as a whole or not at all: whoever reads it, or loses
+power, finds the state before a change or the one after it. A lock beside it is held by a server for as
+long as it runs, and by a command without a server for one change.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+import trio
+
+from hermes_mobile.server.devices import AccessFileError, Credential, Devices, KnownDevice
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+NAME: Final = "devices.json"
+LOCK_NAME: Final = "devices.lock"
+VERSION: Final = 1
+DIGEST_BYTES: Final = 32
+FIELDS: Final[dict[str, tuple[type, ...]]] = {
+    "id": (str,),
+    "name": (str,),
+    "platform": (str,),
+    "last_seen": (int, type(None)),
+    "revoked": (bool,),
+}
+"""Of a device, beside its tokens."""
+LOCK_SECONDS: Final = 5.0
+"""How long the lock is waited for: a command holds it for a moment, a server that stops for longer."""
+
+
+class AccessFile:
+    """The file in a directory whose lock is held."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    async def read(self) -> list[KnownDevice]:
+        """*Errors*: AccessFileError."""
+        return await trio.to_thread.run_sync(read, self._directory / NAME)
+
+    async def write(self, known: Sequence[KnownDevice]) -> None:
+        """Replace the file, unless that fails: then it is as it was. *Errors*: AccessFileError."""
+        # Whoever cannot wait for the disk leaves the write alone: it is made, or it is not.
+        write_it = partial(write, self._directory, known)
+        await trio.to_thread.run_sync(write_it, abandon_on_cancel=True)
+
+
+@asynccontextmanager
+async def open_access_file(directory: Path) -> AsyncIterator[AccessFile]:
+    """The access file in `directory`, which is made when there is none, for nobody else meanwhile.
+
+    *Errors*: AccessFileError; also when another process keeps it for 5 s.
+    """
+    lock = _open_lock(directory)
+    try:
+        await _lock(lock, directory)
+        yield AccessFile(directory)
+    finally:
+        os.close(lock)
+
+
+@asynccontextmanager
+async def open_devices(state_dir: Path | None) -> AsyncIterator[Devices]:
+    """The devices of a server; without `state_dir` they do not outlive it. *Errors*: AccessFileError."""
+    if state_dir is None:
+        yield Devices()
+        return
+    async with open_access_file(state_dir) as file:
+        yield Devices(await file.read(), file)
+
+
+def _open_lock(directory: Path) -> int:
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise AccessFileError(f"{directory} cannot be used: {error.strerror}") from None
+    _give_to_owner(lock, directory)
+    return lock
+
+
+async def _lock(lock: int, directory: Path) -> None:
+    with suppress(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    with trio.move_on_after(LOCK_SECONDS) as waiting:
+        await trio.to_thread.run_sync(fcntl.flock, lock, fcntl.LOCK_EX, abandon_on_cancel=True)
+    if waiting.cancelled_caught:
+        raise AccessFileError(f"{directory} is in use by another hermes-mobile")
+
+
+def read(path: Path) -> list[KnownDevice]:
+    """The devices in a file, none where there is no file. *Errors*: AccessFileError."""
+    try:
+        content = orjson.loads(path.read_bytes())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise AccessFileError(f"{path} cannot be read: {error.strerror}") from None
+    except orjson.JSONDecodeError:
+        raise AccessFileError(f"{path} is damaged: no JSON") from None
+    version = content.get("version") if isinstance(content, dict) else None
+    if version != VERSION:
+        raise AccessFileError(
+            f"{path} is of a version that is not known here, this knows {VERSION}"
+        )
+    try:
+        known = [_device(entry) for entry in content["devices"]]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise AccessFileError(f"{path} is damaged: its devices") from None
+    tokens = [credential for device in known for credential in device.tokens]
+    if len({device.id for device in known}) < len(known) or len(set(tokens)) < len(tokens):
+        raise AccessFileError(f"{path} is damaged: a device or a token is there twice")
+    return known
+
+
+def write(directory: Path, known: Iterable[KnownDevice]) -> None:
+    """Replace the file in `directory`. *Errors*: AccessFileError; the file is as it was then."""
+    path, new = directory / NAME, directory / f"{NAME}.new"
+    content = {"version": VERSION, "devices": [_entry(device) for device in known]}
+    try:
+        new.unlink(missing_ok=True)
+        with suppress_leftover(new):
+            file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with open(file, "wb") as stream:  # noqa: PTH123 - a descriptor, made by nobody else
+                _give_to_owner(file, directory)
+                stream.write(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+                stream.flush()
+                os.fsync(file)
+            new.replace(path)
+        _sync_directory(directory)
+    except OSError as error:
+        raise AccessFileError(f"{path} cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def suppress_leftover(path: Path) -> Iterator[None]:
+    """Leave nothing half written behind."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the replacement last: it is an entry of the directory."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _give_to_owner(file: int, directory: Path) -> None:
+    """Let what root makes belong to whoever runs the server: the directory is theirs."""
+    if os.geteuid() == 0:
+        owner = directory.stat()
+        os.fchown(file, owner.st_uid, owner.st_gid)
+
+
+def _entry(device: KnownDevice) -> dict[str, Any]:
+    tokens = [credential.digest.hex() for credential in device.tokens]
+    return {name: getattr(device, name) for name in FIELDS} | {"tokens": tokens}
+
+
+def _device(entry: dict[str, Any]) -> KnownDevice:
+    """*Errors*: AttributeError, KeyError, TypeError, ValueError for what is none."""
+    digests = [bytes.fromhex(digest) for digest in entry["tokens"]]
+    for name, kinds in FIELDS.items():
+        if type(entry[name]) not in kinds:
+            raise TypeError
+    if not entry["id"] or any(len(digest) != DIGEST_BYTES for digest in digests):
+        raise ValueError
+    return KnownDevice(
+        tokens=tuple(map(Credential, digests)), **{name: entry[name] for name in FIELDS}
+    )
