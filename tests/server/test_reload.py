@@ -9,12 +9,14 @@ import trio
 from attrs import evolve
 from trio.testing import wait_all_tasks_blocked
 
+from hermes_mobile.server.devices import Devices
 from hermes_mobile.server.loading import load_settings
 from hermes_mobile.server.reload import compare, reload
 from hermes_mobile.server.settings import VARIABLES, Settings
 from hermes_mobile.server.units import MessageUnit
 from hermes_mobile.server.values import Token, networks
 from house import TOKEN, chunk, delivery, faults, open_house, texts
+from store import FakeStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -382,3 +384,18 @@ def test_every_setting_is_applied_or_needs_a_restart() -> None:
         assert [variable] == changed.applied + changed.need_restart
         kept = getattr(changed.settings, name) == getattr(before, name)
         assert kept == (variable in changed.need_restart)
+
+
+async def test_the_access_file_is_read_again(tmp_path: Path) -> None:
+    """What is not in it any more is withdrawn; a damaged one changes nothing at all."""
+    devices = Devices(store=FakeStore())
+    async with open_house(devices=devices) as house:
+        phone = await house.connect("phone", token=await devices.pair("phone"))
+        tablet = await house.connect("tablet", token=await devices.pair("tablet"))
+        devices._store.known = [each for each in devices if each.id == "phone"]
+        assert await reload_from(house, tmp_path / "mobile.toml", f'token = "{TOKEN}"')
+        assert await tablet.wait_closed() == WITHDRAWN
+        devices._store.failure = "the file is damaged"
+        assert not await reload_from(house, tmp_path / "mobile.toml", f'token = "{OTHER}"')
+        assert house.hub.settings.token == TOKEN
+        assert await phone.drain() == []

@@ -1,4 +1,4 @@
-"""The settings, read anew while the server runs (SIGHUP): for whoever comes next, and what begins next.
+"""Settings and access file, read anew while the server runs (SIGHUP): for what begins next.
 
 A reload happens whole or not at all. Connections notice nothing of it, but for those whose token, or
 whose device's place on the allow-list, was withdrawn.
@@ -12,6 +12,7 @@ import structlog
 import trio
 from attrs import evolve, field, frozen
 
+from hermes_mobile.server.devices import AccessFileError
 from hermes_mobile.server.overview import warnings
 from hermes_mobile.server.settings import VARIABLES, Settings, SettingsError
 
@@ -48,7 +49,8 @@ async def reload(hub: Hub, read: Callable[[str | None], Settings]) -> bool:
     try:
         found = await trio.to_thread.run_sync(read, made_token, abandon_on_cancel=True)
         change = compare(before, found)
-    except SettingsError as error:
+        await hub.devices.reload()
+    except (SettingsError, AccessFileError) as error:
         log.error("reload refused", problem=str(error))
         return False
     hub.apply(change.settings)
