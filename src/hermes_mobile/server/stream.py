@@ -63,33 +63,40 @@ class SocketStream(trio.abc.HalfCloseableStream):
 
         Errors: StalledPeerError after `write_timeout` seconds in which the peer took nothing.
         """
-        sent = self.send_now(data)
-        if sent == len(data):
-            return
-        rest = memoryview(data)[sent:]
-        taken, quiet_since = self.taken_bytes(), trio.current_time()
-        while rest:
-            with trio.move_on_after(self._write_timeout / LOOKS):
-                await self._wait(trio.lowlevel.wait_writable)
-                rest = rest[self.send_now(rest) :]
-            now = trio.current_time()
-            if taken != (taken := self.taken_bytes()):
-                quiet_since = now
-            elif now >= quiet_since + self._write_timeout:
-                raise StalledPeerError
+        rest = self.send_now(data)
+        if rest:
+            await self.send_rest(rest)
 
-    def send_now(self, data: bytes | bytearray | memoryview) -> int:
-        """Give the kernel what it has room for; returns how many bytes. Errors: as `send_all`."""
+    def send_now(self, data: bytes | bytearray | memoryview) -> bytes | memoryview:
+        """Give the kernel what it has room for; what is returned is for `send_rest`, before all else.
+
+        Errors: as of `send_all`.
+        """
         try:
             sent = self.socket.send(data)
         except BlockingIOError:
-            return 0
+            sent = 0
         except OSError as error:
             if self.socket.fileno() < 0:
                 raise trio.ClosedResourceError from error
             raise trio.BrokenResourceError from error
         self.bytes_out += sent
-        return sent
+        return b"" if sent == len(data) else memoryview(data)[sent:]
+
+    async def send_rest(self, rest: bytes | bytearray | memoryview) -> None:
+        """Send what `send_now` left. *Cancellation* and errors: as of `send_all`."""
+        taken, quiet_since = self.taken_bytes(), trio.current_time()
+        while rest:
+            with trio.move_on_after(self._write_timeout / LOOKS):
+                await self._wait(trio.lowlevel.wait_writable)
+                rest = SocketStream.send_now(
+                    self, rest
+                )  # as it is: it was encrypted, if it is to be
+            now = trio.current_time()
+            if taken != (taken := self.taken_bytes()):
+                quiet_since = now
+            elif now >= quiet_since + self._write_timeout:
+                raise StalledPeerError
 
     async def wait_send_all_might_not_block(self) -> None:
         await self._wait(trio.lowlevel.wait_writable)

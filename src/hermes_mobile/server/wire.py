@@ -17,6 +17,8 @@ from hermes_mobile.protocol.codec import encode
 from hermes_mobile.server.scanner import FRAMES_AT_ONCE, Opcode, server_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from trio_websocket import WebSocketConnection
 
     from hermes_mobile.server.ending import Ending
@@ -54,7 +56,9 @@ class Wire(trio.abc.Stream):
         )  # to write; a lock that another task may give back
         self._left = False
         self._torn = False  # a frame was begun and not finished: nothing can follow it
-        self._unsent = b""  # of what `send_now` was given: `finish_send` is to follow
+        self._unsent: bytes | memoryview = (
+            b""  # of what `send_now` was given: `finish_send` is to follow
+        )
         self.listening = False
         """Whether the peer is waited for; if not, its silence is not its own."""
 
@@ -148,20 +152,16 @@ class Wire(trio.abc.Stream):
 
         False when not all of it went out: `finish_send` must follow, and nothing is sent before it.
         """
-        try:
-            sent = self._stream.send_now(data)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            sent = 0  # `finish_send` meets the same, where it can be told
-        if sent == len(data):
+        self._unsent = self._stream.send_now(data)
+        if not self._unsent:
             return True
         self._turn.acquire_nowait()
-        self._unsent = data[sent:]
         return False
 
     async def finish_send(self) -> None:
         """Send the rest of what `send_now` was given. *Cancellation*: as `send_all`."""
-        unsent, self._unsent = self._unsent, b""
-        await self._send_in_turn(unsent)
+        rest, self._unsent = self._unsent, b""
+        await self._send_in_turn(self._stream.send_rest, rest)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send whole frames: the library's, or the writer's gathered ones.
@@ -172,14 +172,18 @@ class Wire(trio.abc.Stream):
             self._turn.acquire_nowait()  # free nearly always; `acquire` would cost a checkpoint
         except trio.WouldBlock:
             await self._turn.acquire()
-        await self._send_in_turn(data)
+        await self._send_in_turn(self._stream.send_all, data)
 
-    async def _send_in_turn(self, data: bytes | bytearray | memoryview) -> None:
+    async def _send_in_turn(
+        self,
+        send: Callable[[bytes | bytearray | memoryview], Awaitable[None]],
+        data: bytes | bytearray | memoryview,
+    ) -> None:
         try:
             if self._left or self._torn:
                 raise trio.ClosedResourceError
             self._torn = True
-            await self._stream.send_all(data)
+            await send(data)
             self._torn = False
         except trio.BrokenResourceError:
             self._let_go()  # if this was the library's, it ends without a word
