@@ -11,6 +11,7 @@ import trio
 from attrs import frozen
 
 from hermes_mobile.protocol.dedup import DedupWindow
+from hermes_mobile.protocol.rate import MessageRate
 from hermes_mobile.server import ending as endings
 from hermes_mobile.server.access import Access
 from hermes_mobile.server.devices import Devices
@@ -73,6 +74,7 @@ class Hub:
         self.pending = PendingHellos(settings)
         self.registry = Registry(self)
         self.dedup = DedupWindow()
+        self.rate = MessageRate()
         self.card_sessions: dict[str, Session] = {}
         """Whose each open card is (D21)."""
         self.connections: set[Connection] = set()

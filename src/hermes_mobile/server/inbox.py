@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -73,11 +74,24 @@ class Inbox:
                 "wait for the agent: resend later",
                 id=message.id,
             )
+        if per_minute := settings.message_rate:
+            wait = hub.rate.wait(self._session.device_id, trio.current_time(), per_minute)
+            if wait:
+                raise ProtocolError(
+                    ErrorCode.INTERNAL_ERROR,
+                    f"at most {per_minute} messages a minute: resend in {math.ceil(wait)} s",
+                    id=message.id,
+                )
 
     def accept(self, message: Input, size: int) -> None:
-        """Take a message for the agent. Errors: `internal_error` when too many wait (D20)."""
+        """Take a message for the agent.
+
+        Errors: ProtocolError `internal_error` when too many wait (D20), or came within a minute.
+        """
         self.check(message, size)
         hub = self._hub
+        if hub.settings.message_rate:
+            hub.rate.take(self._session.device_id, trio.current_time(), hub.settings.message_rate)
         self._session.record(message.id)
         self._waiting_bytes += size
         if hub.agent.mode is Mode.CONCURRENT:

@@ -80,6 +80,8 @@ class Settings:
     write_timeout: float = setting(30.0, values.seconds)
     shutdown_grace: float = setting(10.0, values.seconds_or_zero)
 
+    message_rate: int = setting(0, values.whole_number(0, 100_000))
+    """Messages a minute of one device; 0: any number."""
     queue_messages: int = setting(32, values.whole_number(1))
     queue_bytes: int = setting(16 * limits.MIB, values.whole_number(1))
     outbox_frames: int = setting(256, values.whole_number(1))
