@@ -24,7 +24,7 @@ from street import PATIENCE, TOKEN, Caller
 if TYPE_CHECKING:
     from hermes_mobile.agents import Agent
 
-SETTINGS = Settings(token=TOKEN, port=0, shutdown_grace=0)
+SETTINGS = Settings(token=TOKEN, port=0, shutdown_grace=0, log_level="debug")
 
 
 class Listener(socket.socket):

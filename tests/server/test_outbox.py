@@ -243,6 +243,17 @@ async def test_closing_leaves_what_is_queued_to_the_writer() -> None:
     assert (outbox.frames, outbox.bytes, overflows.count) == (0, 0, 0)
 
 
+async def test_closing_leaves_what_was_gathered_to_the_writer_too() -> None:
+    """D35: whoever gathers may end the connection, a turn by its last words for instance."""
+    outbox = new_outbox()
+    outbox.gathering = True
+    outbox.put_ping(1)
+    outbox.close()
+    outbox.close()
+    assert await take(outbox) == [b"\x89\x011"]
+    assert await outbox.take() is None
+
+
 async def test_closing_without_flush_leaves_nothing() -> None:
     """The writer stops at once, whether it waits or comes later."""
     outbox = new_outbox()

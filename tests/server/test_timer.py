@@ -31,7 +31,7 @@ class Alarm:
 
     def move(self, deadline: float) -> None:
         self._deadlines[0] = deadline
-        self.timer.touch()
+        self.timer.touch(deadline)
 
 
 @asynccontextmanager

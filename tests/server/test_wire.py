@@ -274,6 +274,49 @@ async def test_two_writers_take_turns() -> None:
         assert received == long + pong
 
 
+async def test_whole_frames_go_out_at_once_while_the_wire_is_free() -> None:
+    """No checkpoint, no other task: the peer has them when the call returns."""
+    async with upgraded_desk() as desk:
+        assert desk.wire.free
+        assert desk.wire.send_now(b"at once")
+        assert desk.taken() == b"at once"
+        assert desk.wire.free
+
+
+async def test_what_the_kernel_did_not_take_at_once_is_followed_in_turn() -> None:
+    """Whole frames only: the wire is taken until `finish_send`, and the pong goes out behind it."""
+    async with upgraded_desk() as desk:
+        long, pong = b"x" * MIB, b"pong"
+        assert not desk.wire.send_now(long)
+        assert not desk.wire.free
+        received = b""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.wire.send_all, pong)
+            await wait_all_tasks_blocked()
+            nursery.start_soon(desk.wire.finish_send)
+            while len(received) < len(long + pong):
+                await wait_all_tasks_blocked()
+                received += desk.taken()
+        assert received == long + pong
+        assert desk.wire.free
+
+
+async def test_a_broken_socket_takes_nothing_at_once() -> None:
+    """D33: it is told to whoever sends, and the wire is not taken for it."""
+    async with upgraded_desk() as desk:
+        desk.peer.close()
+        with pytest.raises(trio.BrokenResourceError):
+            desk.wire.send_now(b"lost")
+
+
+async def test_nothing_is_said_behind_what_was_begun_at_once(autojump_clock: MockClock) -> None:
+    """Half a frame that nobody finished: no Close would be understood."""
+    async with upgraded_desk() as desk:
+        assert not desk.wire.send_now(b"x" * MIB)
+        await desk.wire.close(endings.SHUTDOWN)
+        assert set(desk.taken()) == set(b"x")
+
+
 async def test_a_write_that_fails_wakes_the_reader(autojump_clock: MockClock) -> None:
     """D33: a library whose pong finds no way out ends without a word, and the reader waits for one."""
     async with desk_with_library() as (desk, library), trio.open_nursery() as nursery:

@@ -28,6 +28,10 @@ class FakeWire:
     def __init__(self) -> None:
         self.sent: list[bytes] = []
         self.broken = False
+        self.free = True
+        self.takes_now = 1 << 20
+        """Bytes that it takes without waiting."""
+        self._unsent = b""
         self._open = trio.Event()
         self._open.set()
 
@@ -36,6 +40,14 @@ class FakeWire:
 
     def let_go(self) -> None:
         self._open.set()
+
+    def send_now(self, data: bytes) -> bool:
+        self.sent.append(data[: self.takes_now])
+        self._unsent = data[self.takes_now :]
+        return not self._unsent
+
+    async def finish_send(self) -> None:
+        await self.send_all(self._unsent)
 
     async def send_all(self, data: bytes) -> None:
         await self._open.wait()
@@ -169,6 +181,121 @@ async def test_a_stream_says_its_newest_state_when_its_turn_comes() -> None:
         assert desk.sent.count(b'"message"') == 1
         assert b"word " * 49 in desk.sent
         assert b'"edit"' not in desk.sent
+
+
+# Without the task
+
+
+async def test_what_was_gathered_goes_out_without_the_task() -> None:
+    """One write, there and then, and its room and its units are settled at once."""
+    async with at_work() as desk:
+        unit = message("hello")
+        desk.writer.gather()
+        desk.outbox.put_answer(Pong())
+        desk.outbox.put_unit(unit)
+        assert desk.sent == b""
+        desk.writer.write_gathered()
+        assert len(desk.wire.sent) == 1
+        assert (desk.outbox.frames, desk.outbox.bytes) == (0, 0)
+        assert desk.written == [[unit]]
+        assert desk.writer.frames_out == 2
+
+
+async def test_nothing_gathered_is_no_write() -> None:
+    """A step that says nothing costs no send."""
+    async with at_work() as desk:
+        desk.writer.gather()
+        desk.writer.write_gathered()
+        await wait_all_tasks_blocked()
+        assert desk.wire.sent == []
+
+
+@pytest.mark.parametrize("busy", ["the wire", "the task", "nobody, but it is much"])
+async def test_what_cannot_go_out_at_once_is_the_task_s(busy: str) -> None:
+    """Order is kept, and whoever gathers never waits for the kernel."""
+    async with at_work() as desk:
+        text = "x"
+        match busy:
+            case "the wire":
+                desk.wire.free = False
+            case "the task":
+                desk.wire.hold()
+                desk.outbox.put_answer(Pong(b"1"))
+                await wait_all_tasks_blocked()
+            case _:
+                text = "x" * GATHER_BYTES
+        desk.writer.gather()
+        desk.outbox.put_unit(message(text))
+        desk.writer.write_gathered()
+        assert desk.sent == b""
+        desk.wire.let_go()
+        await wait_all_tasks_blocked()
+        assert desk.sent.endswith(b'"final":true}')
+
+
+async def test_what_the_kernel_did_not_take_is_finished_before_anything_else() -> None:
+    """D33: no frame is cut by another, and room is given back when it is out."""
+    async with at_work() as desk:
+        desk.wire.takes_now = 3
+        desk.wire.hold()
+        desk.writer.gather()
+        desk.outbox.put_answer(Pong(b"1"))
+        desk.writer.write_gathered()
+        desk.outbox.put_answer(Pong(b"2"))
+        await wait_all_tasks_blocked()
+        assert (desk.sent, desk.outbox.frames) == (b"\x81\x13{", 2)
+        desk.wire.let_go()
+        await wait_all_tasks_blocked()
+        assert [b'"ts":1' in data for data in desk.wire.sent] == [False, True, False]
+        assert (desk.outbox.frames, desk.writer.frames_out) == (0, 2)
+
+
+async def test_a_stopped_writer_finishes_what_it_began_without_the_task() -> None:
+    """D11: a Close frame can follow the last whole frame."""
+    async with at_work() as desk:
+        desk.wire.takes_now = 3
+        desk.writer.gather()
+        desk.outbox.put_answer(Pong(b"1"))
+        desk.writer.write_gathered()
+        desk.writer.stop()
+        desk.outbox.close(flush=False)
+        desk.writer.gather()
+        desk.writer.write_gathered()
+        await desk.writer.wait_finished()
+        assert desk.sent == b'\x81\x13{"t":"pong","ts":1}'
+
+
+async def test_a_stopped_writer_writes_nothing_more() -> None:
+    """D11: what was gathered for a device that has a new connection stays in its mailbox."""
+    async with at_work() as desk:
+        desk.writer.gather()
+        desk.outbox.put_answer(Pong(b"1"))
+        desk.writer.stop()
+        desk.writer.write_gathered()
+        await desk.writer.wait_finished()
+        assert desk.sent == b""
+
+
+async def test_a_fault_without_the_task_is_the_task_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D35: it ends the connection that it belongs to, not the turn that said something."""
+    desk = Desk()
+
+    def fail_to_encode(*_: object) -> None:
+        raise RuntimeError("broken unit")
+
+    monkeypatch.setattr(MessageUnit, "frames", fail_to_encode)
+    async with trio.open_nursery() as nursery:
+
+        @nursery.start_soon
+        async def write() -> None:
+            with pytest.raises(RuntimeError, match="broken unit"):
+                await desk.writer.run()
+
+        await wait_all_tasks_blocked()
+        desk.writer.gather()
+        desk.outbox.put_unit(message("x"))
+        desk.writer.write_gathered()
+    assert desk.sent == b""
 
 
 # The end

@@ -1,6 +1,7 @@
 """The idempotency window: what was accepted lately is not accepted again (D19)."""
 
 from collections import OrderedDict
+from math import inf
 from typing import Final
 
 from hermes_mobile.protocol.limits import DEDUP_IDS_PER_DEVICE, DEDUP_IDS_TOTAL, DEDUP_WINDOW
@@ -26,6 +27,7 @@ class DedupWindow:
         # first key taken away.
         self._accepted: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._ids: dict[str, OrderedDict[str, None]] = {}
+        self._next_expiry = -inf  # nothing expires before it
 
     def __len__(self) -> int:
         return len(self._accepted)
@@ -57,8 +59,12 @@ class DedupWindow:
             del self._ids[device]
 
     def _expire(self, now: float) -> None:
+        if now < self._next_expiry:
+            return
         while self._accepted:
             oldest, recorded = next(iter(self._accepted.items()))
-            if now - recorded < self._window:
+            self._next_expiry = recorded + self._window
+            if now < self._next_expiry:
                 return
             self.forget(*oldest)
+        self._next_expiry = now + self._window

@@ -361,7 +361,7 @@ class Connection:
         for unit in units:
             unit.mark_written(self._heartbeat.next_ping)
         self._heartbeat.wrote_unit(trio.current_time(), pressing=session.mailbox.pressing)
-        self._heartbeat_timer.touch()
+        self._heartbeat_timer.touch(self._heartbeat.due)
 
     # Heartbeat and confirmation
 

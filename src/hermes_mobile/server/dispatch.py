@@ -77,23 +77,25 @@ def _session(connection: Connection, frame: ClientFrame) -> Session:
 
 def take_text(connection: Connection, session: Session, frame: Text) -> None:
     """A text: `/stop`, the answer that a card waits for, or a message for the agent."""
-    if _is_repeat(connection, session, frame.id):
+    now = trio.current_time()
+    if _is_repeat(connection, session, frame.id, now):
         return
     if frame.text.strip().lower() == "/stop":
-        session.record(frame.id)
+        session.record(frame.id, now)
         _accepted(connection, frame.id)
         session.inbox.stop()
     elif (applied := session.questions.capture(frame.text)) is not None:
-        session.record(frame.id)
+        session.record(frame.id, now)
         _accepted(connection, frame.id)
         session.questions.apply(applied)
     else:
-        session.inbox.accept(TextInput(frame.id, frame.text), text_size(frame.text))
+        session.inbox.accept(TextInput(frame.id, frame.text), text_size(frame.text), now)
         _accepted(connection, frame.id)
 
 
 async def take_audio(connection: Connection, session: Session, frame: Audio) -> None:
-    if _is_repeat(connection, session, frame.id):
+    now = trio.current_time()
+    if _is_repeat(connection, session, frame.id, now):
         return
     if MediaIn.AUDIO not in session.hub.agent.takes:
         raise ProtocolError(ErrorCode.UNSUPPORTED_FRAME, "audio: the agent takes none", id=frame.id)
@@ -104,7 +106,8 @@ async def take_audio(connection: Connection, session: Session, frame: Audio) -> 
 
 async def take_media(connection: Connection, session: Session, frame: MediaChunk) -> None:
     """A chunk; the file is a message once all of it is here (D17)."""
-    if session.hub.dedup.seen(session.device_id, frame.id, trio.current_time()):
+    now = trio.current_time()
+    if session.hub.dedup.seen(session.device_id, frame.id, now):
         if frame.part == frame.parts - 1:
             _accepted(connection, frame.id)
         return
@@ -133,10 +136,10 @@ async def _accept_file(
     """
     received, metrics = session.hub.received, session.hub.metrics
     if received is None:
-        session.inbox.accept(message, size)
+        session.inbox.accept(message, size, trio.current_time())
         _accepted(connection, message.id)
         return
-    session.inbox.check(message, size)
+    session.inbox.check(message, size, trio.current_time())
     try:
         kept = await received.keep(message)
     except ProtocolError:
@@ -144,10 +147,11 @@ async def _accept_file(
         raise
     try:
         # Meanwhile another connection of the device may have sent it too.
-        if _is_repeat(connection, session, message.id):
+        now = trio.current_time()
+        if _is_repeat(connection, session, message.id, now):
             await received.discard(kept)
         else:
-            session.inbox.accept(kept, size)
+            session.inbox.accept(kept, size, now)
             _accepted(connection, message.id)
     except ProtocolError:
         await received.discard(kept)
@@ -180,9 +184,9 @@ async def take_delivery(connection: Connection, frame: Deliver) -> None:
     await connection.deliveries.put(frame)
 
 
-def _is_repeat(connection: Connection, session: Session, message_id: str) -> bool:
+def _is_repeat(connection: Connection, session: Session, message_id: str, now: float) -> bool:
     """Whether the message was accepted before: then only its receipt is given again (D19, D38)."""
-    if not session.hub.dedup.seen(session.device_id, message_id, trio.current_time()):
+    if not session.hub.dedup.seen(session.device_id, message_id, now):
         return False
     _accepted(connection, message_id)
     return True

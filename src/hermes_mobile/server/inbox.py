@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
 import trio
-from attrs import field, frozen
 
 from hermes_mobile.agents import Mode
 from hermes_mobile.protocol.errors import ErrorCode, ProtocolError
@@ -26,11 +25,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 
-@frozen
-class Waiting:
+class Waiting(NamedTuple):
     """A message that waits for the agent."""
 
-    input: Input = field(repr=False)
+    input: Input
     size: int
 
 
@@ -55,7 +53,7 @@ class Inbox:
         """Whether the agent works on something of it."""
         return bool(self.turns or self._waiting)
 
-    def check(self, message: Input, size: int) -> None:
+    def check(self, message: Input, size: int, now: float) -> None:
         """Whether a message would be taken now. Errors: as those of `accept`."""
         hub, settings = self._hub, self._hub.settings
         if hub.stopping:
@@ -75,7 +73,7 @@ class Inbox:
                 id=message.id,
             )
         if per_minute := settings.message_rate:
-            wait = hub.rate.wait(self._session.device_id, trio.current_time(), per_minute)
+            wait = hub.rate.wait(self._session.device_id, now, per_minute)
             if wait:
                 raise ProtocolError(
                     ErrorCode.INTERNAL_ERROR,
@@ -83,16 +81,16 @@ class Inbox:
                     id=message.id,
                 )
 
-    def accept(self, message: Input, size: int) -> None:
+    def accept(self, message: Input, size: int, now: float) -> None:
         """Take a message for the agent.
 
         Errors: ProtocolError `internal_error` when too many wait (D20), or came within a minute.
         """
-        self.check(message, size)
+        self.check(message, size, now)
         hub = self._hub
         if hub.settings.message_rate:
-            hub.rate.take(self._session.device_id, trio.current_time(), hub.settings.message_rate)
-        self._session.record(message.id)
+            hub.rate.take(self._session.device_id, now, hub.settings.message_rate)
+        self._session.record(message.id, now)
         self._waiting_bytes += size
         if hub.agent.mode is Mode.CONCURRENT:
             turn = Turn(self._session, message, trio.CancelScope())
@@ -155,7 +153,8 @@ class Inbox:
         outcome = "stopped"
         session.show(session.presence.turn_started(started))
         try:
-            await session.room(1, 0)
+            if not session.has_room(1, 0):
+                await session.room(1, 0)
             await self._hub.agent.handle(turn)
             outcome = "done"
         except* (Exception, SystemExit) as errors:  # noqa: BLE001 - an agent may raise anything (D35)
@@ -176,13 +175,14 @@ class Inbox:
         self._session.show(self._session.presence.turn_ended(now))
         self._hub.turn_ended()
         self._hub.metrics.turn_ended(outcome, now - started)
-        log.debug(
-            "turn",
-            session=self._session.name,
-            id=turn.input.id,
-            outcome=outcome,
-            seconds=round(now - started, 3),
-        )
+        if self._hub.settings.log_level == "debug":  # to ask the log itself costs ten times that
+            log.debug(
+                "turn",
+                session=self._session.name,
+                id=turn.input.id,
+                outcome=outcome,
+                seconds=round(now - started, 3),
+            )
 
     def refuse(self, message_id: str, reason: str) -> None:
         """Tell the app that a message it got accepted came to nothing; it may be sent again (D19)."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_mobile.server.units import StreamUnit, Unit
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from hermes_mobile.server.units import StreamUnit, Unit
 
 
 class Mailbox:
@@ -77,8 +77,7 @@ class Mailbox:
                 continue
             unit.confirmed_by = None
             unit.outstanding = unit.queued
-            if isinstance(unit, StreamUnit):
-                unit.mark_seen()
+            unit.mark_seen()
             if unit.complete and not unit.outstanding:
                 done.append(unit)
         for unit in done:

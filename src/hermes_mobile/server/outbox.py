@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from hermes_mobile.protocol.codec import encode
-from hermes_mobile.protocol.frames import Avatar, AvatarState, Typing
+from hermes_mobile.protocol.presence import AVATARS, DONE, WORKING
 from hermes_mobile.server.metrics import frame_name
 from hermes_mobile.server.scanner import Opcode, server_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from hermes_mobile.protocol.frames import ServerFrame
+    from hermes_mobile.protocol.frames import Avatar, ServerFrame, Typing
     from hermes_mobile.server.units import Unit
 
 
@@ -41,8 +41,8 @@ def entry_of(frame: ServerFrame, *, answer: bool = False) -> Entry:
 
 
 STATES: Final[dict[Avatar | Typing, Entry]] = {
-    **{avatar: entry_of(avatar) for avatar in map(Avatar, AvatarState)},
-    **{typing: entry_of(typing) for typing in (Typing(), Typing(stop=True))},
+    **{avatar: entry_of(avatar) for (avatar,) in AVATARS.values()},
+    **{typing: entry_of(typing) for typing in (*WORKING, *DONE)},
 }
 """States say few things, and often: four of the five frames of an ordinary turn."""
 

@@ -105,6 +105,8 @@ class Questions:
 
     def capture(self, text: str) -> Applied | None:
         """What `text` means as the answer that a card waits for, if one does (D22)."""
+        if not self._open:
+            return None
         return self._cards.capture(text, trio.current_time())
 
     def apply(self, applied: Applied) -> None:
@@ -153,7 +155,7 @@ class Questions:
             self._watch.cancel()
             self._watch = None
         if self._session.connection is not None:
-            self._session.connection.card_timer.touch()
+            self._session.connection.card_timer.touch(self.next_deadline)
         elif self._cards.next_deadline < math.inf:
             self._watch = trio.CancelScope()
             self._session.hub.turns.start_soon(self._watch_while_away, self._watch)

@@ -127,7 +127,7 @@ class Received:
 
     def _add(self, path: Path, size: int, age: float) -> None:
         self._kept[path] = _Kept(size, trio.current_time() + self._max_age - age)
-        self._janitor.touch()
+        self._janitor.touch(self._next_expiry())
 
     def _next_expiry(self) -> float:
         return next((kept.expires_at for kept in self._kept.values()), math.inf)

@@ -71,7 +71,7 @@ class Registry:
         self._keep_bounds()
         if now < (expiry := session.expiry) < self._next_expiry:
             self._next_expiry = expiry
-            self._janitor.touch()
+            self._janitor.touch(expiry)
 
     async def run(self) -> None:
         """Let go of what was kept long enough, when it is due."""

@@ -81,12 +81,20 @@ class Session:
         """Send passing states; they are not kept."""
         if self.connection is not None:
             self.connection.outbox.put_states(frames)
-            self.connection.idle_timer.touch()
+            self.connection.idle_timer.touch(self.presence.deadline)
 
     def fall_back(self, now: float) -> None:
         """Show what the avatar falls back to; a device that is quiet has no task that waits for it."""
         self.show(self.presence.expire(now))
         self.inbox.end_rest()
+
+    def has_room(self, frames: int, size: int, growing: Unit | None = None) -> bool:
+        """Whether a device that is here takes that much now."""
+        return (
+            self.connection is not None
+            and self.connection.outbox.has_room(frames, size)
+            and (growing in self.mailbox or self.mailbox.has_room(size))
+        )
 
     async def room(self, frames: int, size: int, growing: Unit | None = None) -> None:
         """Wait until that much may be said: at once, unless the link is slow (D33).
@@ -97,18 +105,13 @@ class Session:
         await trio.lowlevel.checkpoint_if_cancelled()
         if self.connection is None:
             await trio.lowlevel.checkpoint()
-        while (connection := self.connection) is not None and not (
-            connection.outbox.has_room(frames, size)
-            and (growing in self.mailbox or self.mailbox.has_room(size))
-        ):
-            await connection.outbox.room.park()
+        while self.connection is not None and not self.has_room(frames, size, growing):
+            await self.connection.outbox.room.park()
 
     def confirmed(self, ping: int) -> None:
         """The device answered `ping`: what was written before it has arrived (D32)."""
         for unit in self.mailbox.confirm(ping):
             self.hub.metrics.units_confirmed += 1
-            if isinstance(unit, NoticeUnit):
-                self.dropped -= unit.count
             if unit.on_confirmed is not None:
                 unit.on_confirmed()
 
@@ -117,9 +120,20 @@ class Session:
         self.dropped += units
         self.hub.metrics.units_dropped += units
 
-    def record(self, message_id: str) -> None:
+    def _notice(self, now: float) -> NoticeUnit:
+        """What tells the device of dropped units, until it has confirmed that."""
+        count = self.dropped
+
+        def told() -> None:
+            self.dropped -= count
+
+        notice = NoticeUnit(now, count)
+        notice.on_confirmed = told
+        return notice
+
+    def record(self, message_id: str, now: float) -> None:
         """Take note that a message was accepted: a repeat of it will be dropped (D19)."""
-        self.hub.dedup.record(self.device_id, message_id, trio.current_time())
+        self.hub.dedup.record(self.device_id, message_id, now)
 
     # Connections come and go
 
@@ -136,7 +150,7 @@ class Session:
         for card in self.questions.shown_before(now):
             outbox.put(card)
         if self.dropped:
-            self.say(NoticeUnit(now, self.dropped))
+            self.say(self._notice(now))
         self.show(self.presence.current(now))
         self.questions.changed()
 

@@ -48,7 +48,8 @@ class SocketStream(trio.abc.HalfCloseableStream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         while True:
             # Waiting first spares a receive that would almost always find nothing yet.
-            await self._wait(trio.lowlevel.wait_readable)
+            self._check_open()
+            await trio.lowlevel.wait_readable(self.socket)
             try:
                 data = self.socket.recv(max_bytes or RECEIVE_BYTES)
             except BlockingIOError:
@@ -88,10 +89,9 @@ class SocketStream(trio.abc.HalfCloseableStream):
         taken, quiet_since = self.taken_bytes(), trio.current_time()
         while rest:
             with trio.move_on_after(self._write_timeout / LOOKS):
-                await self._wait(trio.lowlevel.wait_writable)
-                rest = SocketStream.send_now(
-                    self, rest
-                )  # as it is: it was encrypted, if it is to be
+                self._check_open()
+                await trio.lowlevel.wait_writable(self.socket)
+                rest = SocketStream.send_now(self, rest)  # as it is: encrypted, if it is to be
             now = trio.current_time()
             if taken != (taken := self.taken_bytes()):
                 quiet_since = now
@@ -99,7 +99,8 @@ class SocketStream(trio.abc.HalfCloseableStream):
                 raise StalledPeerError
 
     async def wait_send_all_might_not_block(self) -> None:
-        await self._wait(trio.lowlevel.wait_writable)
+        self._check_open()
+        await trio.lowlevel.wait_writable(self.socket)
 
     async def send_eof(self) -> None:
         await trio.lowlevel.checkpoint()
@@ -150,7 +151,7 @@ class SocketStream(trio.abc.HalfCloseableStream):
         """What the peer's side took of ours so far."""
         return self.bytes_out - self.waiting_bytes()
 
-    async def _wait(self, ready: Callable[[socket.socket], object]) -> None:
+    def _check_open(self) -> None:
+        """Trio takes it ill when it is asked to wait for a socket that is closed."""
         if self.socket.fileno() < 0:
             raise trio.ClosedResourceError
-        await ready(self.socket)  # type: ignore[misc]

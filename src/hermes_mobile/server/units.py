@@ -87,6 +87,9 @@ class Unit(ABC):
         self.confirmed_by = confirmed_by
         self.settle()
 
+    def mark_seen(self) -> None:  # noqa: B027 - only what grows has to know
+        """Take note that the device confirmed a state of it."""
+
     def leave_connection(self) -> None:
         """Forget what belongs to a connection that is gone."""
         self.queued = False
@@ -156,7 +159,6 @@ class StreamUnit(Unit):
         self.confirmed_by = None
 
     def mark_seen(self) -> None:
-        """Take note that the device confirmed a state of it."""
         self._seen = True
 
     def leave_connection(self) -> None:

@@ -73,7 +73,8 @@ class Wire(trio.abc.Stream):
                 self._library_has_message = False
                 return await websocket.get_message()
             if self._position == len(self._data):
-                await self._receive()
+                self._data = await self._receive_some()
+                self._position = self._texts = 0
                 continue
             whole = self._scanner.whole_text(self._data, self._position)
             if whole is None:
@@ -89,10 +90,6 @@ class Wire(trio.abc.Stream):
                 self._texts = 0
                 await trio.lowlevel.checkpoint()
             return text
-
-    async def _receive(self) -> None:
-        self._data = await self._receive_some()
-        self._position = self._texts = 0
 
     async def _receive_more(self, missing: int) -> None:
         """Receive the rest of a text, and one receive more at the most."""

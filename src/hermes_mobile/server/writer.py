@@ -92,7 +92,7 @@ class Writer:
         """Write `entries` without waiting; False when the task has to finish that."""
         for entry in entries:
             self._gathered += self._frames(entry)
-            self._done.append(entry)
+        self._done += entries
         if not self._wire.send_now(b"".join(self._gathered)):
             self._unfinished = True
             return False
