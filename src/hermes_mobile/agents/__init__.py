@@ -17,6 +17,7 @@ from attrs import field, frozen
 from attrs.validators import instance_of
 
 from hermes_mobile.protocol.frames import AudioFormat, MediaIn, MediaOut, User
+from hermes_mobile.protocol.limits import PROMPT_TTL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,6 +135,8 @@ class AgentSettings:
     """Where such a program works: `MOBILE_AGENT_DIR`."""
     state_dir: Path | None = None
     """Where to keep what outlives a restart: `MOBILE_STATE_DIR`."""
+    prompt_ttl: float = PROMPT_TTL
+    """The life of a card, in seconds: `MOBILE_PROMPT_TTL`."""
     environ: Mapping[str, str] = field(factory=dict, repr=False)
     """The server's environment, its secrets among it."""
 
@@ -264,7 +267,10 @@ class Agent(ABC):
         """
 
 
-BUILT_IN = {"demo": "hermes_mobile.agents.demo:DemoAgent"}
+BUILT_IN = {
+    "demo": "hermes_mobile.agents.demo:DemoAgent",
+    "acp": "hermes_mobile.agents.acp:AcpAgent",
+}
 
 
 def load_agent(name: str, settings: AgentSettings = AgentSettings()) -> Agent:

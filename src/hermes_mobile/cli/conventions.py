@@ -81,5 +81,6 @@ def agent_settings(settings: Settings) -> AgentSettings:
         command=() if settings.agent_command is None else settings.agent_command.argv,
         directory=settings.agent_dir or Path.cwd(),
         state_dir=settings.state_dir,
+        prompt_ttl=settings.prompt_ttl,
         environ=os.environ,
     )

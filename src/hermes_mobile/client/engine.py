@@ -16,7 +16,6 @@ from trio.lowlevel import ParkingLot
 from trio_websocket import ConnectionClosed
 
 from hermes_mobile.client.assembly import Assembly
-from hermes_mobile.client.backoff import Backoff
 from hermes_mobile.client.connection import Ending, converse
 from hermes_mobile.client.errors import (
     AccessDeniedError,
@@ -31,6 +30,7 @@ from hermes_mobile.client.keep_alive import KeepAlive, Verdict
 from hermes_mobile.client.outbox import Outbox, Outgoing
 from hermes_mobile.client.repeats import Once, ShownMessages
 from hermes_mobile.protocol.app_codec import Ready, decode, encode
+from hermes_mobile.protocol.backoff import Backoff
 from hermes_mobile.protocol.errors import CloseCode
 from hermes_mobile.protocol.frames import (
     Accepted,

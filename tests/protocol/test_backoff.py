@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_mobile.client.backoff import Backoff
+from hermes_mobile.protocol.backoff import Backoff
 
 
 def test_pauses_double_up_to_the_longest() -> None:
