@@ -301,7 +301,7 @@ async def test_what_needs_a_restart_is_named_and_stays(
         assert house.hub.settings == evolve(before, prompt_ttl=60.0)
     (told,) = [entry for entry in logs if entry["event"] == "reloaded"]
     assert told["applied"] == ["MOBILE_PROMPT_TTL"]
-    assert told["need_restart"] == ["MOBILE_PORT", "MOBILE_STATE_DIR"]
+    assert told["need_restart"] == ["MOBILE_PORT", "MOBILE_ADMIN_SOCKET", "MOBILE_STATE_DIR"]
 
 
 async def test_what_cannot_be_read_again_is_named(

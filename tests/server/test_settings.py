@@ -29,6 +29,10 @@ DEFAULTS = {
     "MOBILE_HTTP_HOST": "127.0.0.1",
     "MOBILE_HTTP_PORT": 8788,
     "MOBILE_AVATAR_URL": "",
+    "MOBILE_DELIVER_SOCKET": None,
+    "MOBILE_DELIVER_SOCKET_MODE": 0o600,
+    "MOBILE_DELIVER_SOCKET_GROUP": "",
+    "MOBILE_ADMIN_SOCKET": None,
     "MOBILE_AGENT": "demo",
     "MOBILE_AGENT_COMMAND": None,
     "MOBILE_AGENT_DIR": None,
@@ -105,6 +109,10 @@ def test_the_same_defaults_hold_without_loading() -> None:
         ("MOBILE_HTTP_PORT", "off", None),
         ("MOBILE_HTTP_PORT", "0", 0),
         ("MOBILE_AVATAR_URL", "https://example.org/a/", "https://example.org/a/"),
+        ("MOBILE_DELIVER_SOCKET", "/run/x/deliver.sock", Path("/run/x/deliver.sock")),
+        ("MOBILE_DELIVER_SOCKET", "OFF", None),
+        ("MOBILE_DELIVER_SOCKET_MODE", "0660", 0o660),
+        ("MOBILE_DELIVER_SOCKET_GROUP", "cron", "cron"),
         ("MOBILE_AGENT_COMMAND", "an 'agent of' ours", Command(("an", "agent of", "ours"))),
         ("MOBILE_TYPING_IDLE", "0.25", 0.25),
         ("MOBILE_SHUTDOWN_GRACE", "0", 0.0),
@@ -152,6 +160,12 @@ def test_a_value_is_read(variable: str, text: str, value: object) -> None:
         ("MOBILE_HTTP_PORT", "8787", "another port than MOBILE_PORT"),
         ("MOBILE_HOME_DEVICE", "tel\x1b", "without control characters"),
         ("MOBILE_AVATAR_URL", "javascript:alert(1)", "an http:// or https:// URL"),
+        ("MOBILE_DELIVER_SOCKET", "/run/" + "x" * 103, "at most 107 bytes, or off"),
+        ("MOBILE_ADMIN_SOCKET", "/run/\0", "at most 107 bytes, or off"),
+        ("MOBILE_DELIVER_SOCKET_MODE", "660", "four octal digits in quotes, such as 0660"),
+        ("MOBILE_DELIVER_SOCKET_MODE", "0o660", "four octal digits in quotes, such as 0660"),
+        ("MOBILE_DELIVER_SOCKET_MODE", "0680", "four octal digits in quotes, such as 0660"),
+        ("MOBILE_DELIVER_SOCKET_GROUP", "a group", "the name of a group"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(
@@ -326,6 +340,28 @@ def test_the_state_directory_of_systemd() -> None:
     systemd = {"STATE_DIRECTORY": "/var/lib/a:/var/lib/b"}
     assert load(**systemd).state_dir == Path("/var/lib/a")
     assert load(**systemd, MOBILE_STATE_DIR="/srv").state_dir == Path("/srv")
+
+
+def test_where_the_sockets_are_by_default() -> None:
+    """In the first runtime directory that systemd made; the admin's else in the state directory."""
+    systemd = {"RUNTIME_DIRECTORY": "/run/a:/run/b", "STATE_DIRECTORY": "/var/lib/a"}
+    settings = load(**systemd)
+    assert settings.deliver_socket == Path("/run/a/deliver.sock")
+    assert settings.admin_socket == Path("/run/a/admin.sock")
+    assert ("MOBILE_ADMIN_SOCKET", "/run/a/admin.sock", "RUNTIME_DIRECTORY") in describe(settings)
+    off = load(**systemd, MOBILE_DELIVER_SOCKET="off", MOBILE_ADMIN_SOCKET="off")
+    assert (off.deliver_socket, off.admin_socket) == (None, None)
+    by_hand = load(MOBILE_STATE_DIR="/srv")
+    assert (by_hand.deliver_socket, by_hand.admin_socket) == (None, Path("/srv/admin.sock"))
+
+
+def test_a_mode_is_octal_in_toml_too(tmp_path: Path) -> None:
+    """A string; what TOML makes of `0o660` is a decimal number, and refused, not misread."""
+    config = tmp_path / "mobile.toml"
+    config.write_text('deliver_socket_mode = "0660"')
+    assert ("MOBILE_DELIVER_SOCKET_MODE", "0660", f"{config}") in describe(load(config))
+    config.write_text("deliver_socket_mode = 0o660")
+    assert refused(config).startswith("MOBILE_DELIVER_SOCKET_MODE must be four octal digits")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-PASSED_NAMES: Final = frozenset({"ws", "http"})
+PASSED_NAMES: Final = frozenset({"ws", "http", "deliver", "admin"})
 """What a socket that systemd passes may be called."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ import orjson
 import trio
 
 from hermes_mobile.server.devices import AccessFileError, Credential, Devices, KnownDevice
+from hermes_mobile.server.settings import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -71,12 +72,17 @@ async def open_access_file(directory: Path) -> AsyncIterator[AccessFile]:
 
 @asynccontextmanager
 async def open_devices(state_dir: Path | None) -> AsyncIterator[Devices]:
-    """The devices of a server; without `state_dir` they do not outlive it. *Errors*: AccessFileError."""
+    """The devices of a server; without `state_dir` they do not outlive it. *Errors*: SettingsError."""
     if state_dir is None:
         yield Devices()
         return
-    async with open_access_file(state_dir) as file:
-        yield Devices(await file.read(), file)
+    async with AsyncExitStack() as stack:
+        try:
+            file = await stack.enter_async_context(open_access_file(state_dir))
+            devices = Devices(await file.read(), file)
+        except AccessFileError as error:
+            raise SettingsError(f"MOBILE_STATE_DIR: {error}") from None
+        yield devices
 
 
 def _open_lock(directory: Path) -> int:

@@ -19,6 +19,7 @@ import structlog
 import trio
 
 from hermes_mobile.server import ending as endings
+from hermes_mobile.server.access_file import open_devices
 from hermes_mobile.server.fault import where
 from hermes_mobile.server.hub import Address, Hub
 from hermes_mobile.server.listeners import accept, open_listeners
@@ -67,36 +68,42 @@ async def serve(
 
     Errors: ListenError; SettingsError when the state directory cannot be used.
     """
-    files = await open_received(settings)
-    listeners = await open_listeners(settings, passed)
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        async with trio.open_nursery() as turns:
-            hub = Hub(settings, agent, turns, files)
-            turns.start_soon(hub.run)
-            turns.start_soon(run_agent, hub)
-            for companion in beside:
-                turns.start_soon(run_companion, companion, hub)
-            async with trio.open_nursery() as connections:
-                async with trio.open_nursery() as accepting:
-                    for listener in listeners:
-                        serve_peer = partial(listener.serve_peer, hub)
-                        for sock in listener.sockets:
-                            accepting.start_soon(
-                                accept, sock, serve_peer, settings.write_timeout, connections
-                            )
-                    hub.address = Address.of(listeners[0].sockets[0], settings.path)
-                    announce(Phase.LISTENING, hub)
-                    hangups, told = trio.open_memory_channel[None](1)
-                    accepting.start_soon(run_reloads, hub, told, reload, announce)
-                    received = await wait_for_end(signals, hangups)
-                    accepting.cancel_scope.cancel()
-                turns.start_soon(end_at_once, hub, signals)
-                announce(Phase.STOPPING, hub)
-                log.info("stopping", connections=len(hub.connections), turns=hub.running_turns)
-                await wind_down(hub)
-                connections.cancel_scope.deadline = trio.current_time() + CLOSE_SECONDS
-            turns.cancel_scope.cancel()
-        log.info("stopped", units_lost=hub.registry.units)
+    async with (
+        open_devices(settings.state_dir) as devices,
+        open_listeners(settings, passed) as listeners,
+    ):
+        files = await open_received(settings)
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async with trio.open_nursery() as turns:
+                hub = Hub(settings, agent, turns, files, devices)
+                turns.start_soon(hub.run)
+                turns.start_soon(run_agent, hub)
+                for companion in beside:
+                    turns.start_soon(run_companion, companion, hub)
+                async with trio.open_nursery() as connections:
+                    async with trio.open_nursery() as accepting:
+                        for listener in listeners:
+                            serve_peer = partial(listener.serve_peer, hub)
+                            for sock in listener.sockets:
+                                accepting.start_soon(
+                                    accept, sock, serve_peer, settings.write_timeout, connections
+                                )
+                        hub.address = Address.of(listeners[0].sockets[0], settings.path)
+                        announce(Phase.LISTENING, hub)
+                        hangups, told = trio.open_memory_channel[None](1)
+                        accepting.start_soon(run_reloads, hub, told, reload, announce)
+                        received = await wait_for_end(signals, hangups)
+                        accepting.cancel_scope.cancel()
+                    turns.start_soon(end_at_once, hub, signals)
+                    announce(Phase.STOPPING, hub)
+                    log.info("stopping", connections=len(hub.connections), turns=hub.running_turns)
+                    await wind_down(hub)
+                    closed_by = trio.current_time() + CLOSE_SECONDS
+                    connections.cancel_scope.deadline = closed_by
+                with trio.CancelScope(deadline=closed_by):
+                    await hub.devices.save()
+                turns.cancel_scope.cancel()
+            log.info("stopped", units_lost=hub.registry.units)
     return received
 
 

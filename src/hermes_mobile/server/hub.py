@@ -83,6 +83,7 @@ class Hub:
         """Where the server listens, once it does."""
         self.avatar_page = ""
         """The URL of the avatar page, as this host reaches it; empty while nothing serves it."""
+        self.started_at = trio.current_time()
         self.stopping = False
         self._quiet = trio.Event()
         self._run_id = secrets.token_hex(6)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from contextlib import ExitStack, asynccontextmanager
 from math import inf
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -15,11 +16,15 @@ import structlog
 import trio
 from attrs import frozen
 
+from hermes_mobile.server.access import DELIVER_SOCKET
+from hermes_mobile.server.admin import AdminSide
 from hermes_mobile.server.connection import serve_connection
+from hermes_mobile.server.socket_file import SocketFileError, open_socket_file
 from hermes_mobile.server.stream import SEND_BUFFER_BYTES, SocketStream
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
 
     from hermes_mobile.server.hub import Hub
     from hermes_mobile.server.settings import Settings
@@ -50,13 +55,38 @@ class Listener:
     serve_peer: Callable[[Hub, SocketStream, str], Awaitable[None]]
 
 
-async def open_listeners(settings: Settings, passed: Passed) -> list[Listener]:
+@asynccontextmanager
+async def open_listeners(settings: Settings, passed: Passed) -> AsyncIterator[list[Listener]]:
     """Every listener of the server but HTTP's; the first is the one that devices connect to.
+
+    Socket files that were made here are removed at the end of the block.
 
     *Errors*: ListenError.
     """
-    sockets = passed.get("ws") or await open_tcp("MOBILE", settings.host, settings.port)
-    return [Listener(sockets, serve_connection)]
+    with ExitStack() as files:
+
+        def open_local(
+            name: str, path: Path | None, mode: int, group: str
+        ) -> Sequence[socket.socket]:
+            if name in passed or path is None:
+                return passed.get(name, ())
+            try:
+                return [files.enter_context(open_socket_file(path, mode, group))]
+            except SocketFileError as error:
+                raise ListenError(f"MOBILE_{name.upper()}_SOCKET: {error}") from None
+
+        sockets = passed.get("ws") or await open_tcp("MOBILE", settings.host, settings.port)
+        mode, group = settings.deliver_socket_mode, settings.deliver_socket_group
+        yield [
+            Listener(sockets, serve_connection),
+            Listener(open_local("deliver", settings.deliver_socket, mode, group), serve_courier),
+            Listener(open_local("admin", settings.admin_socket, 0o600, ""), AdminSide().serve),
+        ]
+
+
+async def serve_courier(hub: Hub, stream: SocketStream, _: str) -> None:
+    """Serve a peer on the socket for deliveries, whose permissions are its credential (D26)."""
+    await serve_connection(hub, stream, DELIVER_SOCKET)
 
 
 async def open_tcp(prefix: str, host: str, port: int) -> list[socket.socket]:

@@ -6,7 +6,7 @@ import os
 import secrets
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
@@ -21,6 +21,12 @@ from hermes_mobile.server.values import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+SOCKET_NAMES: Final = {
+    "MOBILE_DELIVER_SOCKET": "deliver.sock",
+    "MOBILE_ADMIN_SOCKET": "admin.sock",
+}
+"""What they are called in the directories where they are by default."""
 
 
 def load_settings(
@@ -111,6 +117,13 @@ def _candidates(
     yield from _given(variable, in_file, file)
     if variable == "MOBILE_STATE_DIR" and environ.get("STATE_DIRECTORY"):
         yield environ["STATE_DIRECTORY"].partition(":")[0], "STATE_DIRECTORY"
+    if variable in SOCKET_NAMES and environ.get("RUNTIME_DIRECTORY"):
+        runtime = environ["RUNTIME_DIRECTORY"].partition(":")[0]
+        yield f"{runtime}/{SOCKET_NAMES[variable]}", "RUNTIME_DIRECTORY"
+    if variable == "MOBILE_ADMIN_SOCKET":
+        state_dir, _ = _read("MOBILE_STATE_DIR", environ, in_file, file)
+        if state_dir is not None:
+            yield f"{state_dir}/{SOCKET_NAMES[variable]}", "MOBILE_STATE_DIR"
 
 
 def _given(variable: str, texts: Mapping[str, str], source: str) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from attrs import Attribute, field, fields_dict, frozen
 
 from hermes_mobile.protocol import limits
 from hermes_mobile.server import values
-from hermes_mobile.server.values import Command, Network, Token
+from hermes_mobile.server.values import Command, FileMode, Network, Token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,6 +65,12 @@ class Settings:
     http_host: str = setting("127.0.0.1", values.host, restart=True)
     http_port: int | None = setting(8788, values.port_or_off, restart=True)
     avatar_url: str = setting("", values.url)
+    deliver_socket: Path | None = setting(None, values.socket_path, restart=True)  # noqa: RUF009 - a field
+    deliver_socket_mode: FileMode = setting(  # noqa: RUF009 - a field
+        values.file_mode("0600"), values.file_mode, restart=True
+    )
+    deliver_socket_group: str = setting("", values.group, restart=True)
+    admin_socket: Path | None = setting(None, values.socket_path, restart=True)  # noqa: RUF009 - a field
 
     agent: str = setting("demo", str, restart=True)
     agent_command: Command | None = setting(None, values.command, restart=True)  # noqa: RUF009 - a field

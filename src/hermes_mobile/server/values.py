@@ -5,6 +5,7 @@ Each raises ValueError with words that follow the setting's name: "must be ...".
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -23,6 +24,8 @@ Network: TypeAlias = IPv4Network | IPv6Network
 MAX_SECONDS: Final = 365 * 86_400
 MAX_NUMBER: Final = 2**40
 MAX_TOKEN_CHARS: Final = 4_096
+MAX_SOCKET_PATH_BYTES: Final = 107
+"""What the kernel has room for."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -180,6 +183,37 @@ def url(text: str) -> str:
     if not re.fullmatch(r"https?://[!-~]+", text):
         raise ValueError("must be an http:// or https:// URL")
     return text
+
+
+class FileMode(int):
+    """The permissions of a file, in octal for people."""
+
+    def __str__(self) -> str:
+        return f"{int(self):04o}"
+
+
+def file_mode(text: str) -> FileMode:
+    # Without the leading zero it might be what TOML makes of 0o660: a decimal number.
+    if not re.fullmatch(r"0[0-7]{3}", text):
+        raise ValueError("must be four octal digits in quotes, such as 0660")
+    return FileMode(text, 8)
+
+
+def group(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", text):
+        raise ValueError("must be the name of a group")
+    return text
+
+
+def socket_path(text: str) -> Path | None:
+    """Read the path of a Unix socket; None for `off`."""
+    if text.lower() == "off":
+        return None
+    if "\0" in text or len(os.fsencode(text)) > MAX_SOCKET_PATH_BYTES:
+        raise ValueError(
+            f"must be the path of a socket, at most {MAX_SOCKET_PATH_BYTES} bytes, or off"
+        )
+    return Path(text)
 
 
 def directory(text: str) -> Path:
