@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Final
 
@@ -186,7 +187,9 @@ def _forwarded_for(headers: Mapping[bytes, list[bytes]]) -> Iterator[Address]:
     `X-Forwarded-For` comes first: proxies write it, and pass on a `Forwarded` of the client's own.
     """
     for name in (b"x-forwarded-for", b"x-real-ip", b"forwarded"):
-        text = b",".join(headers.get(name, [])).decode("latin-1")
+        if name not in headers:
+            continue
+        text = b",".join(headers[name]).decode("latin-1")
         for element in reversed(text.split(",")):
             entry = _node(element) if name == b"forwarded" else element
             if (address := _address(entry)) is not None:
@@ -202,6 +205,7 @@ def _node(element: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=4096)  # peers come again and again, and reading an address takes 10 us
 def _address(text: str) -> Address | None:
     """An address that may be quoted, bracketed, or followed by a port; None for anything else."""
     text = text.strip().strip('"')

@@ -97,7 +97,7 @@ async def serve_connection(hub: Hub, stream: SocketStream, address: str) -> None
         hub.connections.discard(connection)
         log.info(
             "connection",
-            **asdict(record),
+            **asdict(record, recurse=False),
             seconds=round(trio.current_time() - started, 3),
             bytes_in=stream.bytes_in,
             bytes_out=stream.bytes_out,
@@ -110,8 +110,6 @@ class Connection:
     admission: Admission
     deliveries: Deliveries | None = None
     """None where it may not deliver."""
-    idle_timer: Timer
-    card_timer: Timer
     session: Session | None = None
     _nursery: trio.Nursery
     _heartbeat: Heartbeat
@@ -131,7 +129,8 @@ class Connection:
         self._stream = stream
         self._peer = resolve_peer(address, {}, settings.trusted_proxies)
         self._scanner = FrameScanner(MAX_HELLO_BYTES, MAX_FRAME_BYTES, self._on_pong)
-        self._heartbeat_timer = Timer(lambda: self._heartbeat.due, self._beat)
+        self.timer = Timer(self._next_deadline, self._meet_deadlines)
+        """Keeps the heartbeat's deadlines, and those of the session: idle avatar and open cards."""
         self._place = Place(hub.pending)
         self._wire: Wire | None = None
         self.writer: Writer | None = None
@@ -236,7 +235,8 @@ class Connection:
     async def _welcome(self, hello: Hello) -> None:
         """Admit the peer, make it the device's connection, and start its tasks (D7 to D13)."""
         hub, client = self.hub, self._peer.client
-        await trio.sleep(hub.throttle.hello_delay(client, trio.current_time()))
+        if delay := hub.throttle.hello_delay(client, trio.current_time()):
+            await trio.sleep(delay)
         admission = self.admission = hub.access.admit(hello, self._peer)
         self.record.role = "courier" if admission.courier else "device"
         self.record.device = admission.device.id
@@ -245,7 +245,7 @@ class Connection:
         self._heartbeat = Heartbeat(
             hub.settings.ping_interval, hub.settings.ping_timeout, trio.current_time()
         )
-        self._start_tasks(session)
+        self._start_tasks()
         self.outbox.put(
             Ready(
                 session="" if session is None else session.name,
@@ -276,21 +276,15 @@ class Connection:
         session.keeps_nothing = admission.generated
         return session
 
-    def _start_tasks(self, session: Session | None) -> None:
+    def _start_tasks(self) -> None:
         assert self._wire is not None  # noqa: S101 - hello came through it
         self.writer = Writer(self.outbox, self._wire, self.hub.metrics, self._written)
         self._nursery.start_soon(self._write, self.writer)
-        self._nursery.start_soon(self._heartbeat_timer.run)
+        self._nursery.start_soon(self._keep_time)
         if self.admission.may_deliver:
             self.deliveries = Deliveries(
                 self.hub, self._nursery, self.outbox.put_answer, self.admission
             )
-        if session is not None:
-            self.idle_timer = Timer(lambda: session.presence.deadline, session.fall_back)
-            questions = session.questions
-            self.card_timer = Timer(lambda: questions.next_deadline, questions.close_expired)
-            self._nursery.start_soon(self.idle_timer.run)
-            self._nursery.start_soon(self.card_timer.run)
 
     def _take_over(self, session: Session) -> None:
         """Become the connection of the device; the one before is told to go, not waited for."""
@@ -361,9 +355,25 @@ class Connection:
         for unit in units:
             unit.mark_written(self._heartbeat.next_ping)
         self._heartbeat.wrote_unit(trio.current_time(), pressing=session.mailbox.pressing)
-        self._heartbeat_timer.touch(self._heartbeat.due)
+        self.timer.touch(self._heartbeat.due)
 
-    # Heartbeat and confirmation
+    # Deadlines, heartbeat and confirmation
+
+    async def _keep_time(self) -> None:
+        """Meet every deadline of the connection and its session; what that says is one write."""
+        await gathering(self.timer.run(), lambda: self.writer)
+
+    def _next_deadline(self) -> float:
+        session = self.session
+        if session is None:
+            return self._heartbeat.due
+        return min(self._heartbeat.due, session.presence.deadline, session.questions.next_deadline)
+
+    def _meet_deadlines(self, now: float) -> None:
+        if now >= self._heartbeat.due:
+            self._beat(now)
+        if self.session is not None:
+            self.session.meet_deadlines(now)
 
     def _beat(self, now: float) -> None:
         """Ping, or give up a peer that shows no life (D5)."""

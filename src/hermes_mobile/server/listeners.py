@@ -36,6 +36,8 @@ Passed: TypeAlias = "Mapping[str, Sequence[socket.socket]]"
 
 BACKLOG: Final = 1024
 """Connections that the kernel may hold until they are accepted."""
+ACCEPTS_AT_ONCE: Final = 64
+"""Connections that are accepted before those that are there take their turn."""
 ACCEPT_PAUSE: Final = 0.1
 """Seconds without accepting when descriptors or memory have run out."""
 SHORTAGE_SECONDS: Final = 1.0
@@ -116,11 +118,14 @@ async def accept(
     """
     short_until = -inf
     with listener:
-        listener.setblocking(False)
+        prepare(listener)
         while True:
             await trio.lowlevel.wait_readable(listener)
             try:
-                peer, address = listener.accept()
+                for _ in range(ACCEPTS_AT_ONCE):
+                    peer, address = listener.accept()
+                    host = "unix" if peer.family == socket.AF_UNIX else address[0]
+                    connections.start_soon(serve_peer, SocketStream(peer, write_timeout), host)
             except BlockingIOError:
                 continue
             except OSError as error:
@@ -130,10 +135,12 @@ async def accept(
                     short_until = trio.current_time() + SHORTAGE_SECONDS
                     await trio.sleep(ACCEPT_PAUSE)
                 continue  # else the peer left before it was accepted
-            host = "unix"
-            if peer.family != socket.AF_UNIX:
-                host = address[0]
-                peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            # The kernel doubles what it is told, for its own book-keeping.
-            peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES // 2)
-            connections.start_soon(serve_peer, SocketStream(peer, write_timeout), host)
+
+
+def prepare(listener: socket.socket) -> None:
+    """Set what connections take over from their listener: that is cheaper than to tell each."""
+    listener.setblocking(False)
+    if listener.family != socket.AF_UNIX:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # The kernel doubles what it is told, for its own book-keeping.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES // 2)

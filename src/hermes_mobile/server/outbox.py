@@ -68,7 +68,9 @@ class Outbox:
         self.gathering = False
         """Whoever queues now writes it or announces it, once nothing more comes."""
         self._closed = False
-        self._send, self._receive = trio.open_memory_channel[list[Entry]](1)
+        self._send: trio.MemorySendChannel[list[Entry]]
+        self._receive: trio.MemoryReceiveChannel[list[Entry]]
+        self._send, self._receive = trio.open_memory_channel(1)
         self.frames = 0
         self.bytes = 0
         self._answers = 0

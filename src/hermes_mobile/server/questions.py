@@ -155,7 +155,7 @@ class Questions:
             self._watch.cancel()
             self._watch = None
         if self._session.connection is not None:
-            self._session.connection.card_timer.touch(self.next_deadline)
+            self._session.connection.timer.touch(self.next_deadline)
         elif self._cards.next_deadline < math.inf:
             self._watch = trio.CancelScope()
             self._session.hub.turns.start_soon(self._watch_while_away, self._watch)

@@ -81,12 +81,17 @@ class Session:
         """Send passing states; they are not kept."""
         if self.connection is not None:
             self.connection.outbox.put_states(frames)
-            self.connection.idle_timer.touch(self.presence.deadline)
+            self.connection.timer.touch(self.presence.deadline)
 
-    def fall_back(self, now: float) -> None:
-        """Show what the avatar falls back to; a device that is quiet has no task that waits for it."""
-        self.show(self.presence.expire(now))
-        self.inbox.end_rest()
+    def meet_deadlines(self, now: float) -> None:
+        """Close the cards that expired, and let the avatar fall back (D30, D34).
+
+        No task waits for the next message of a device that has become quiet.
+        """
+        self.questions.close_expired(now)
+        if now >= self.presence.deadline:
+            self.show(self.presence.expire(now))
+            self.inbox.end_rest()
 
     def has_room(self, frames: int, size: int, growing: Unit | None = None) -> bool:
         """Whether a device that is here takes that much now."""

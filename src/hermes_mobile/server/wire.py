@@ -49,7 +49,9 @@ class Wire(trio.abc.Stream):
         self._data = request.rest
         self._position = 0  # in the data, up to where it was acted on
         self._texts = 0  # in a row, without letting other tasks run
-        self._to_library, self._from_peer = trio.open_memory_channel[bytes](0)
+        self._to_library: trio.MemorySendChannel[bytes]
+        self._from_peer: trio.MemoryReceiveChannel[bytes]
+        self._to_library, self._from_peer = trio.open_memory_channel(0)
         self._library_has_message = False
         self._turn = trio.Semaphore(
             1, max_value=1
