@@ -42,7 +42,7 @@ PURE = {
     *("attrs", "orjson", "pybase64", "regex"),
 }
 """What `protocol` may use of the rest of the world: nothing that waits, tells the time or writes."""
-THOUGHT = PURE | {"hashlib", "importlib", "pathlib", "trio"}
+THOUGHT = PURE | {"hashlib", "importlib", "pathlib", "secrets", "trio"}
 """And what agents may use: no socket, and nothing that knows one."""
 PROGRAM = THOUGHT | {
     "os",

@@ -88,10 +88,10 @@ def test_the_environment_is_in_no_representation() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("nobody", "neither one of demo, acp nor package.module:Class"),
-        ("", "neither one of demo, acp nor package.module:Class"),
-        ("custom_agents", "neither one of demo, acp nor package.module:Class"),
-        ("custom_agents:", "neither one of demo, acp nor package.module:Class"),
+        ("nobody", "nor package.module:Class"),
+        ("", "nor package.module:Class"),
+        ("custom_agents", "nor package.module:Class"),
+        ("custom_agents:", "nor package.module:Class"),
         ("no_such_module:Agent", "ModuleNotFoundError: No module named 'no_such_module'"),
         (":Agent", "ValueError: Empty module name"),
         ("broken_module:Agent", "ZeroDivisionError: division by zero"),

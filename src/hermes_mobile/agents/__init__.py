@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from enum import Enum, auto
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from attrs import field, frozen
 from attrs.validators import instance_of
@@ -32,6 +32,7 @@ __all__ = [
     "Answer",
     "Conversation",
     "Conversations",
+    "DeviceState",
     "FileInput",
     "Input",
     "Mode",
@@ -137,6 +138,8 @@ class AgentSettings:
     """Where to keep what outlives a restart: `MOBILE_STATE_DIR`."""
     prompt_ttl: float = PROMPT_TTL
     """The life of a card, in seconds: `MOBILE_PROMPT_TTL`."""
+    wait: float = 60.0
+    """Seconds that messages wait for an agent that is away: `MOBILE_AGENT_WAIT`."""
     environ: Mapping[str, str] = field(factory=dict, repr=False)
     """The server's environment, its secrets among it."""
 
@@ -216,8 +219,23 @@ class Turn(Conversation, Protocol):
         """Show again that work goes on: after a silence the app may have stopped believing it."""
 
 
+@frozen
+class DeviceState:
+    """Whether a device is connected, and how it and its person introduced themselves."""
+
+    device_id: str
+    connected: bool
+    name: str = ""
+    platform: str = ""
+    user: User = field(factory=User)
+
+
 class Conversations(Protocol):
     """How an agent reaches a device outside a turn."""
+
+    @property
+    def connected_devices(self) -> Sequence[DeviceState]:
+        """Those that are connected now."""
 
     def conversation(self, device_id: str) -> Conversation:
         """The conversation with a device, known or not yet: what is said to it is kept (D32)."""
@@ -235,8 +253,8 @@ class Mode(Enum):
 class Agent(ABC):
     """Whatever thinks. One instance serves all devices."""
 
-    mode: ClassVar[Mode] = Mode.SERIAL
-    takes: ClassVar[frozenset[MediaIn]] = frozenset(MediaIn)
+    mode: Mode = Mode.SERIAL
+    takes: frozenset[MediaIn] = frozenset(MediaIn)
     """The kinds it can work with; another kind is refused with `unsupported_frame` (D18)."""
 
     @classmethod
@@ -260,6 +278,9 @@ class Agent(ABC):
         *Errors*: any exception ends this turn only; the app gets `internal_error` and may resend.
         """
 
+    def device_changed(self, device: DeviceState) -> None:  # noqa: B027 - optional
+        """Take note that a device connected, or left; by default nothing depends on it."""
+
     async def run(self, conversations: Conversations) -> None:  # noqa: B027 - optional
         """Run beside all turns, for as long as the server does; by default there is nothing to do.
 
@@ -270,6 +291,7 @@ class Agent(ABC):
 BUILT_IN = {
     "demo": "hermes_mobile.agents.demo:DemoAgent",
     "acp": "hermes_mobile.agents.acp:AcpAgent",
+    "link": "hermes_mobile.agents.link:LinkAgent",
 }
 
 

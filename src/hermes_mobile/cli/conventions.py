@@ -82,5 +82,6 @@ def agent_settings(settings: Settings) -> AgentSettings:
         directory=settings.agent_dir or Path.cwd(),
         state_dir=settings.state_dir,
         prompt_ttl=settings.prompt_ttl,
+        wait=settings.agent_wait,
         environ=os.environ,
     )

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-PASSED_NAMES: Final = frozenset({"ws", "http", "deliver", "admin"})
+PASSED_NAMES: Final = frozenset({"ws", "http", "deliver", "admin", "agent"})
 """What a socket that systemd passes may be called."""
 
 
@@ -63,7 +63,7 @@ def command_line(
         "MOBILE_PORT=9000 hermes-mobile serve --config hermes-mobile.toml",
     )
 )
-@click.option("--agent", metavar="NAME", help="demo, or package.module:Class.")
+@click.option("--agent", metavar="NAME", help="demo, link, or package.module:Class.")
 @click.option(
     "--agent-command",
     metavar="COMMAND",

@@ -188,5 +188,6 @@ async def wind_down(hub: Hub) -> None:
         session.inbox.cut_short()
     with trio.move_on_after(CUT_SECONDS):  # a turn that was cut says so before its connection ends
         await hub.wait_quiet()
+    hub.closing.set()
     for connection in list(hub.connections):
         connection.end(endings.SHUTDOWN)

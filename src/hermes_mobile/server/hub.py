@@ -7,6 +7,7 @@ import socket
 from itertools import count
 from typing import TYPE_CHECKING
 
+import structlog
 import trio
 from attrs import frozen
 
@@ -15,18 +16,21 @@ from hermes_mobile.protocol.rate import MessageRate
 from hermes_mobile.server import ending as endings
 from hermes_mobile.server.access import Access
 from hermes_mobile.server.devices import Devices
+from hermes_mobile.server.fault import where
 from hermes_mobile.server.metrics import Metrics
 from hermes_mobile.server.registry import Registry
 from hermes_mobile.server.throttle import PendingHellos, Throttle
 from hermes_mobile.server.turn import Conversation
 
 if TYPE_CHECKING:
-    from hermes_mobile.agents import Agent
+    from hermes_mobile.agents import Agent, DeviceState
     from hermes_mobile.server.access import Peer
     from hermes_mobile.server.connection import Connection
     from hermes_mobile.server.received import Received
     from hermes_mobile.server.session import Session
     from hermes_mobile.server.settings import Settings
+
+log = structlog.get_logger()
 
 
 @frozen
@@ -85,6 +89,8 @@ class Hub:
         """The URL of the avatar page, as this host reaches it; empty while nothing serves it."""
         self.started_at = trio.current_time()
         self.stopping = False
+        self.closing = trio.Event()
+        """Turns are over, and every connection is to end."""
         self._quiet = trio.Event()
         self._run_id = secrets.token_hex(6)
         self._numbers = count(1)
@@ -135,6 +141,18 @@ class Hub:
     def conversation(self, device_id: str) -> Conversation:
         """The port `hermes_mobile.agents.Conversations`, for what agents say outside a turn."""
         return Conversation(self, device_id)
+
+    @property
+    def connected_devices(self) -> list[DeviceState]:
+        """The devices that are connected now, for agents."""
+        return [session.device_state for session in self.registry if session.connection]
+
+    def device_changed(self, device: DeviceState) -> None:
+        """Tell the agent that a device connected, or left."""
+        try:
+            self.agent.device_changed(device)
+        except Exception as error:  # noqa: BLE001 - an agent may raise anything
+            log.error("agent failed", device=device.device_id, **where(error))
 
     def avatar_url_for(self, peer: Peer) -> str:
         """What `ready.avatar_url` tells a peer: a page of our own only helps on this host."""

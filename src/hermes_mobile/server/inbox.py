@@ -42,6 +42,7 @@ class Inbox:
         self._waiting: deque[Waiting] = deque()
         self._waiting_bytes = 0
         self._working = False  # a task runs turns, or rests between them
+        self._newest: trio.Event | None = None  # whether the last of the turns apart has begun
         self._rest = trio.lowlevel.ParkingLot()
 
     def __len__(self) -> int:
@@ -60,9 +61,7 @@ class Inbox:
             raise ProtocolError(
                 ErrorCode.INTERNAL_ERROR, "the server is stopping: resend later", id=message.id
             )
-        waiting = len(self._waiting)
-        if hub.agent.mode is Mode.CONCURRENT:
-            waiting = len(self.turns)
+        waiting = len(self.turns if self._goes_apart else self._waiting)
         if waiting and (
             waiting >= settings.queue_messages or self._waiting_bytes + size > settings.queue_bytes
         ):
@@ -92,8 +91,10 @@ class Inbox:
             hub.rate.take(self._session.device_id, now, hub.settings.message_rate)
         self._session.record(message.id, now)
         self._waiting_bytes += size
-        if hub.agent.mode is Mode.CONCURRENT:
+        if self._goes_apart:
             turn = Turn(self._session, message, trio.CancelScope())
+            turn.before, turn.begun = self._newest, trio.Event()
+            self._newest = turn.begun
             self.turns.add(turn)
             hub.turns.start_soon(self._work_apart, turn, size)
             return
@@ -103,6 +104,11 @@ class Inbox:
             hub.turns.start_soon(self._work)
         else:
             self._rest.unpark()
+
+    @property
+    def _goes_apart(self) -> bool:
+        """Whether the next message is handed over at once. It overtakes none that waits."""
+        return self._hub.agent.mode is Mode.CONCURRENT and not self._waiting
 
     def end_rest(self) -> None:
         """Let the task go that rests between turns: its device is quiet, or gone."""
@@ -155,6 +161,9 @@ class Inbox:
         try:
             if not session.has_room(1, 0):
                 await session.room(1, 0)
+            if turn.before is not None:
+                await turn.before.wait()
+            turn.let_next_begin()
             await self._hub.agent.handle(turn)
             outcome = "done"
         except* (Exception, SystemExit) as errors:  # noqa: BLE001 - an agent may raise anything (D35)
@@ -169,6 +178,7 @@ class Inbox:
         if turn.cut and outcome == "stopped":
             outcome = "cut"
         turn.withdraw_cards()
+        turn.let_next_begin()
         self.turns.discard(turn)
         if outcome == "failed" or turn.cut:
             self.refuse(turn.input.id, "the agent could not finish: resend it")
@@ -207,9 +217,8 @@ class Inbox:
         for turn in self.turns:
             turn.scope.cancel()  # first: to the agent, a card that is withdrawn looks expired
             turn.withdraw_cards()
+        self._waiting_bytes -= sum(each.size for each in self._waiting)
         self._waiting.clear()
-        if self._hub.agent.mode is Mode.SERIAL:
-            self._waiting_bytes = 0
 
     def cut_short(self) -> None:
         """End what runs and what waits, because the server stops (D35)."""

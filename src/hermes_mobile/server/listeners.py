@@ -18,6 +18,7 @@ from attrs import frozen
 
 from hermes_mobile.server.access import DELIVER_SOCKET
 from hermes_mobile.server.admin import AdminSide
+from hermes_mobile.server.agent_line import serve_agent
 from hermes_mobile.server.connection import serve_connection
 from hermes_mobile.server.socket_file import SocketFileError, open_socket_file
 from hermes_mobile.server.stream import SEND_BUFFER_BYTES, SocketStream
@@ -34,6 +35,7 @@ log = structlog.get_logger()
 Passed: TypeAlias = "Mapping[str, Sequence[socket.socket]]"
 """Listening sockets that this process was started with, by name."""
 
+LOOPBACK: Final = "127.0.0.1"
 BACKLOG: Final = 1024
 """Connections that the kernel may hold until they are accepted."""
 ACCEPTS_AT_ONCE: Final = 64
@@ -79,11 +81,28 @@ async def open_listeners(settings: Settings, passed: Passed) -> AsyncIterator[li
 
         sockets = passed.get("ws") or await open_tcp("MOBILE", settings.host, settings.port)
         mode, group = settings.deliver_socket_mode, settings.deliver_socket_group
-        yield [
+        listeners = [
             Listener(sockets, serve_connection),
             Listener(open_local("deliver", settings.deliver_socket, mode, group), serve_courier),
             Listener(open_local("admin", settings.admin_socket, 0o600, ""), AdminSide().serve),
         ]
+        if settings.agent == "link":
+            local = open_local("agent", settings.agent_socket, 0o600, "")
+            listeners.append(Listener(await with_agent_port(local, settings), serve_agent))
+        yield listeners
+
+
+async def with_agent_port(
+    local: Sequence[socket.socket], settings: Settings
+) -> Sequence[socket.socket]:
+    """Everywhere that an agent may dial in. Errors: ListenError."""
+    port = settings.agent_port
+    sockets = [*local, *(() if port is None else await open_tcp("MOBILE_AGENT", LOOPBACK, port))]
+    if not sockets:
+        raise ListenError("MOBILE_AGENT_SOCKET or MOBILE_AGENT_PORT must be set for --agent link")
+    if settings.agent_token is None and any(each.family != socket.AF_UNIX for each in sockets):
+        raise ListenError("MOBILE_AGENT_TOKEN must be set for an agent that comes by TCP")
+    return sockets
 
 
 async def serve_courier(hub: Hub, stream: SocketStream, _: str) -> None:

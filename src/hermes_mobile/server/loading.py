@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SOCKET_NAMES: Final = {
     "MOBILE_DELIVER_SOCKET": "deliver.sock",
     "MOBILE_ADMIN_SOCKET": "admin.sock",
+    "MOBILE_AGENT_SOCKET": "agent.sock",
 }
 """What they are called in the directories where they are by default."""
 
@@ -48,11 +49,14 @@ def load_settings(
         if source != DEFAULT:
             sources[variable] = source
     settings = Settings(**chosen, sources=sources)
-    if len({token.value for token in settings.tokens}) < len(settings.tokens):
+    values = {token.value for token in settings.tokens}
+    if len(values) < len(settings.tokens) or settings.agent_token in values:
         raise SettingsError(
-            "MOBILE_TOKEN, MOBILE_EXTRA_TOKENS, MOBILE_DELIVER_TOKENS must give each token one "
-            "role: any device, one device, or deliveries"
+            "MOBILE_TOKEN, MOBILE_EXTRA_TOKENS, MOBILE_DELIVER_TOKENS, MOBILE_AGENT_TOKEN must give "
+            "each token one role: any device, one device, deliveries, or the agent"
         )
+    if settings.agent_port is not None and settings.agent_token is None:
+        raise SettingsError("MOBILE_AGENT_TOKEN must be set for MOBILE_AGENT_PORT")
     http = (settings.http_host, settings.http_port)
     if settings.http_port and http == (settings.host, settings.port):
         raise SettingsError("MOBILE_HTTP_PORT must be another port than MOBILE_PORT, or off")

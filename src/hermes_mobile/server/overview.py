@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from hermes_mobile.protocol import limits
 from hermes_mobile.server.settings import DEFAULT, VARIABLES
-from hermes_mobile.server.values import Token, is_loopback
+from hermes_mobile.server.values import Token, is_loopback, port_or_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,8 @@ def describe(settings: Settings) -> list[tuple[str, str, str]]:
         (
             variable,
             "off"
-            if variable == "MOBILE_HTTP_PORT" and settings.http_port is None
+            if attribute.metadata["parse"] is port_or_off
+            and getattr(settings, attribute.name) is None
             else _shown(getattr(settings, attribute.name), secret=attribute.metadata["secret"]),
             settings.sources.get(variable, DEFAULT),
         )

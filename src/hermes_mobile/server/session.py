@@ -10,8 +10,10 @@ import math
 from typing import TYPE_CHECKING
 
 import trio
+from attrs import evolve
 
-from hermes_mobile.protocol.frames import User
+from hermes_mobile.agents import DeviceState
+from hermes_mobile.protocol.frames import Device, User
 from hermes_mobile.protocol.presence import Presence
 from hermes_mobile.server.inbox import Inbox
 from hermes_mobile.server.mailbox import Mailbox
@@ -54,6 +56,13 @@ class Session:
         if self.connection is None:
             self.give_up(self.mailbox.drop_beyond_bounds())
             self.hub.registry.settle(self)
+
+    @property
+    def device_state(self) -> DeviceState:
+        """The device as agents are told of it."""
+        connected = self.connection is not None
+        device = self.connection.admission.device if self.connection else Device()
+        return DeviceState(self.device_id, connected, device.name, device.platform, self.user)
 
     # Saying things
 
@@ -158,11 +167,13 @@ class Session:
             self.say(self._notice(now))
         self.show(self.presence.current(now))
         self.questions.changed()
+        self.hub.device_changed(self.device_state)
 
     def detach(self, connection: Connection) -> None:
         """Take note that `connection` ended, unless another one took over before."""
         if self.connection is not connection:
             return
+        state = self.device_state
         self._take_back()
         self.connection = None
         self.inbox.end_rest()
@@ -176,6 +187,7 @@ class Session:
         self.give_up(self.mailbox.drop_beyond_bounds())
         self.hub.registry.settle(self)
         self.questions.changed()
+        self.hub.device_changed(evolve(state, connected=False))
 
     def _note_seen(self, connection: Connection) -> None:
         if not connection.admission.generated:

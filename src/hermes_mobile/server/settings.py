@@ -76,6 +76,11 @@ class Settings:
     agent_command: Command | None = setting(None, values.command, restart=True)  # noqa: RUF009 - a field
     agent_dir: Path | None = setting(None, values.directory, restart=True)  # noqa: RUF009 - a field
     """None: where the server was started."""
+    agent_wait: float = setting(60.0, values.seconds, restart=True)
+    agent_socket: Path | None = setting(None, values.socket_path, restart=True)  # noqa: RUF009 - a field
+    agent_port: int | None = setting(None, values.port_or_off, restart=True)
+    """On 127.0.0.1."""
+    agent_token: str | None = setting(None, values.token, secret=True, restart=True)
 
     hello_timeout: float = setting(limits.HELLO_TIMEOUT, values.seconds)
     typing_idle: float = setting(limits.TYPING_IDLE, values.seconds)

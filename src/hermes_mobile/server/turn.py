@@ -161,6 +161,11 @@ class Conversation:
 class Turn(Conversation):
     """One message of a person, being worked on; `scope` is cancelled to end it."""
 
+    before: trio.Event | None = None
+    """Set once the turn before it, of those that run beside each other, is with the agent."""
+    begun: trio.Event | None = None
+    """Set once this one is."""
+
     def __init__(self, session: Session, message: Input, scope: trio.CancelScope) -> None:
         super().__init__(session.hub, session.device_id)
         self.input = message
@@ -174,6 +179,11 @@ class Turn(Conversation):
 
     def spoke(self) -> None:
         self._session.show(self._session.presence.spoke(trio.current_time()))
+
+    def let_next_begin(self) -> None:
+        """Turns that run beside each other reach the agent in the order of their messages."""
+        if self.begun is not None:
+            self.begun.set()
 
     def withdraw_cards(self) -> None:
         """Close the cards that are still open: nobody waits for their answers any more (D34)."""

@@ -1,0 +1,206 @@
+"""What an agent says in one conversation: its requests, carried out in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, assert_never
+
+import trio
+
+from hermes_mobile.agents import TurnError
+from hermes_mobile.agents.link.codec import RefusedError
+from hermes_mobile.agents.link.line import GoneError
+from hermes_mobile.agents.link.messages import (
+    Ask,
+    Closed,
+    Code,
+    Done,
+    End,
+    Refused,
+    Reply,
+    SendFile,
+    StreamState,
+    Working,
+)
+from hermes_mobile.protocol.frames import CardKind
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from hermes_mobile.agents import Answer, Conversation, ReplyStream, Turn
+    from hermes_mobile.agents.link.messages import Said, ServerMessage, Spoken
+    from hermes_mobile.agents.link.peer import Peer
+
+REQUESTS_OPEN: Final = 16
+"""Requests of one conversation without an answer, cards apart."""
+CARDS_OPEN: Final = 64
+STREAMS_OPEN: Final = 16
+TURN_OVER: Final = "turn: it is over, or was never there"
+
+
+class Talk:
+    """One conversation: `turn`'s, or that with a device outside of any turn.
+
+    `nursery` is where it works. `tell` sends how a card closed, to the agent that is there then.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        nursery: trio.Nursery,
+        tell: Callable[[ServerMessage], Awaitable[None]],
+        *,
+        turn: Turn | None = None,
+    ) -> None:
+        self._conversation = conversation
+        self._turn = turn
+        self._nursery = nursery
+        self._tell = tell
+        self.outcome: End | None = None
+        """How the agent ended the turn."""
+        self.ended = trio.Event()
+        self._waiting: deque[tuple[Peer, Said | End]] = deque()
+        self._working = False
+        self._open: dict[str, Peer] = {}
+        """Who waits for the answer to a request; cards apart."""
+        self._asks: dict[str, trio.CancelScope] = {}
+        self._streams: dict[str, tuple[AbstractAsyncContextManager[ReplyStream], ReplyStream]] = {}
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The cards whose end the agent was not told yet."""
+        return tuple(self._asks)
+
+    @property
+    def idle(self) -> bool:
+        """Whether forgetting it would lose nothing."""
+        return not (self._working or self._asks or self._streams)
+
+    def put(self, peer: Peer, request: Said | End) -> None:
+        """Carry out `request` after those before it. Errors: RefusedError."""
+        match request:
+            case End():
+                pass
+            case _ if request.id in self._asks or request.id in self._open:
+                raise RefusedError(Code.BAD_MESSAGE, "id: of a request that waits", id=request.id)
+            case Ask():
+                if len(self._asks) >= CARDS_OPEN:
+                    problem = f"at most {CARDS_OPEN} cards may be open"
+                    raise RefusedError(Code.BUSY, problem, id=request.id)
+                self._asks[request.id] = trio.CancelScope()
+            case _:
+                if len(self._open) >= REQUESTS_OPEN:
+                    problem = f"at most {REQUESTS_OPEN} requests may wait for their answers"
+                    raise RefusedError(Code.BUSY, problem, id=request.id)
+                self._open[request.id] = peer
+        self._waiting.append((peer, request))
+        if not self._working:
+            self._working = True
+            self._nursery.start_soon(self._work)
+
+    def withdraw(self, ask: str) -> None:
+        """Close a card, if it is one of this conversation's and still open."""
+        if (scope := self._asks.get(ask)) is not None:
+            scope.cancel()
+
+    def peer_left(self) -> None:
+        """The agent's connection ended, and with it what it did not see through: streams."""
+        self._nursery.start_soon(self.finish_streams)
+
+    async def finish_streams(self) -> None:
+        """Show the last state of each as final."""
+        while self._streams:
+            _, (opened, _) = self._streams.popitem()
+            await opened.__aexit__(None, None, None)
+
+    def close(self, peer: Peer | None) -> None:
+        """Tell `peer`, if it is there, that what it still waits for comes to nothing."""
+        for asker, request in self._waiting:
+            asker.release(request)
+        asked = [request_id for request_id, asker in self._open.items() if asker is peer]
+        for request_id in (*asked, *self._asks):
+            if peer is not None:
+                peer.tell(Refused(request_id, Code.TURN_OVER, TURN_OVER))
+
+    async def _work(self) -> None:
+        """Carry out what waits. What a peer asked that is gone is dropped, but for its cards."""
+        try:
+            while self._waiting:
+                peer, request = self._waiting.popleft()
+                match request:
+                    case End():
+                        self.outcome = request
+                        self.ended.set()
+                    case Ask():
+                        self._nursery.start_soon(self._ask, request)
+                    case _:
+                        await self._answer(peer, request)
+        finally:
+            self._working = False
+
+    async def _answer(self, peer: Peer, request: Spoken) -> None:
+        try:
+            if not peer.gone:
+                with suppress(GoneError):
+                    await peer.send(await self._carry_out(request))
+            del self._open[request.id]  # cancelled before: `close` answers
+        finally:
+            peer.release(request)
+
+    async def _carry_out(self, request: Spoken) -> ServerMessage:
+        try:
+            match request:
+                case Reply():
+                    return Done(request.id, await self._conversation.reply(request.text))
+                case StreamState():
+                    await self._stream(request)
+                case SendFile():
+                    return Done(request.id, await self._conversation.send_file(request.file))
+                case Working():
+                    assert self._turn is not None  # noqa: S101 - the codec wants a turn
+                    await self._turn.show_working()
+                case _:
+                    assert_never(request)
+        except TurnError as error:
+            return Refused(request.id, Code.REFUSED, str(error))
+        return Done(request.id)
+
+    async def _stream(self, state: StreamState) -> None:
+        """Errors: TurnError."""
+        if state.stream not in self._streams:
+            if len(self._streams) >= STREAMS_OPEN:
+                raise TurnError(f"at most {STREAMS_OPEN} streams may be open")
+            opened = self._conversation.stream()
+            self._streams[state.stream] = opened, await opened.__aenter__()
+        opened, stream = self._streams[state.stream]
+        await stream.update(state.text)
+        if state.final and state.stream in self._streams:  # it may have ended with its agent
+            del self._streams[state.stream]
+            await opened.__aexit__(None, None, None)
+
+    async def _ask(self, ask: Ask) -> None:
+        end: ServerMessage = Refused(ask.id, Code.WITHDRAWN, "withdrawn")
+        with self._asks[ask.id]:
+            try:
+                answer = await self._show(ask)
+                end = Closed(ask.id, answer.option, answer.text, answer.expired)
+            except TurnError as error:
+                end = Refused(ask.id, Code.REFUSED, str(error))
+        await self._tell(end)
+        del self._asks[ask.id]
+
+    async def _show(self, ask: Ask) -> Answer:
+        """Show a card, and wait for its end. Errors: TurnError."""
+        talk = self._conversation
+        given = {} if ask.options is None else {"options": ask.options}
+        match ask.kind:
+            case CardKind.EXEC_APPROVAL:
+                return await talk.ask_approval(ask.text, ask.description, **given, ttl=ask.ttl)
+            case CardKind.SLASH_CONFIRM:
+                return await talk.ask_confirmation(ask.text, **given, ttl=ask.ttl)
+            case CardKind.CLARIFY:
+                return await talk.ask(ask.text, ask.choices, ttl=ask.ttl)
+            case _:
+                assert_never(ask.kind)
