@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+import structlog
 import trio
 
 from hermes_mobile.agents import Agent, Mode, TextInput
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from hermes_mobile.agents import Input, Turn
+
+log = structlog.get_logger()
 
 
 class Recorder(Agent):
@@ -72,5 +75,6 @@ class Blocker(Agent):
 
     async def handle(self, turn: Turn) -> None:
         assert isinstance(turn.input, TextInput)
+        log.info("blocked")
         time.sleep(float(turn.input.text))  # noqa: ASYNC251 - the fault in question
         await turn.reply("noted")

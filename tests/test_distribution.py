@@ -49,6 +49,15 @@ def test_the_wheel_has_the_console(wheel):
     assert {name.removeprefix(pages) for name in wheel if name.startswith(pages)} == files
 
 
+def test_the_wheel_has_the_units(wheel):
+    """`hermes-mobile systemd` has what it installs, each file as the documentation shows it."""
+    units = "hermes_mobile/cli/units/"
+    shown = ROOT / "docs" / "deploy" / "systemd"
+    files = {str(file.relative_to(shown)) for file in shown.rglob("*") if file.is_file()}
+    assert "hermes-mobile.service" in files
+    assert {name.removeprefix(units) for name in wheel if name.startswith(units)} == files
+
+
 def test_nothing_of_node_is_released(wheel, sdist):
     """Neither has packages of Node, TypeScript, or what the tests in a browser leave behind."""
     foreign = re.compile(r"node_modules|\.tsx?$|package(-lock)?\.json$|\.npmrc$|\.png$")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import sys
@@ -104,6 +105,18 @@ async def test_an_event_loop_that_stops_misses_the_watchdog(serve, manager, stan
         nursery.cancel_scope.cancel()
     silences = [after - before for before, after in pairwise([began, *signs, ended])]
     assert max(silences) > 1
+
+
+async def test_what_the_watchdog_ends_leaves_a_trace(serve):
+    """On SIGABRT, as the unit sets it up, the log has the line that held up the loop, and no text."""
+    server = serve("--agent", "cast:Blocker", PYTHONFAULTHANDLER=1)
+    async with server.connect() as caller:
+        await caller.say("m1", "60.12345")
+        await server.wait_logged("blocked")
+        server.terminate(signal.SIGABRT)
+        assert await trio.to_thread.run_sync(server.wait) == -signal.SIGABRT
+    assert re.search(r'cast.py", line \d+ in handle\n', server.log_text)
+    assert "60.12345" not in server.log_text
 
 
 async def test_a_service_manager_that_is_gone_is_not_missed(serve, manager):

@@ -386,6 +386,7 @@ def test_a_token_is_made_on_loopback(host: str) -> None:
         {"MOBILE_HOST": "example.org"},
         {"INVOCATION_ID": "0123"},
         {"NOTIFY_SOCKET": "/run/systemd/notify"},
+        {"LISTEN_FDS": "1"},
         {"MOBILE_HOST": "::", "MOBILE_DELIVER_TOKENS": "delivers-but-admits-no-app"},
     ],
 )

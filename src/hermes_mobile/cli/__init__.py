@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from hermes_mobile.cli import chat, check, conformance, send, serve, token
+from hermes_mobile.cli import chat, check, conformance, send, serve, systemd, token
 from hermes_mobile.cli.conventions import examples, version_option
 
 INTERRUPTED: Final = 130
@@ -42,3 +42,4 @@ main.add_command(chat.chat)
 main.add_command(check.check)
 main.add_command(token.token)
 main.add_command(conformance.conformance)
+main.add_command(systemd.systemd)
