@@ -141,6 +141,7 @@ def test_check_shows_the_settings(run: Run, tmp_path: Path) -> None:
         ({"MOBILE_PORT": "high"}, "MOBILE_PORT must be"),
         ({"MOBILE_CONFIG": "/absent.toml"}, "cannot be read"),
         ({"MOBILE_AGENT": "nobody"}, "agent 'nobody'"),
+        ({"MOBILE_AGENT": "acp"}, "MOBILE_AGENT_COMMAND must be set for the agent acp"),
         ({"MOBILE_AGENT": "hermes_mobile.absent:Agent"}, "cannot be loaded"),
         ({"MOBILE_HOST": "::"}, "MOBILE_TOKEN must be set"),
         ({"NOTIFY_SOCKET": "/run/notify"}, "MOBILE_TOKEN must be set"),

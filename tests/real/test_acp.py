@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
 import signal
 import sys
 from contextlib import asynccontextmanager
@@ -268,15 +269,55 @@ async def test_a_crash_while_idle(tmp_path):
 
 
 async def test_the_whole_group_ends(tmp_path):
-    """Issue 7: what the agent had started ends with it, when it crashes and when the server stops."""
+    """Issue 7: when the agent crashes, what it had started ends with it."""
     async with acp_house(tmp_path) as house:
         peer = await house.connect()
         [pid] = await said(peer, "m1", "/pid")
         [child] = await said(peer, "m2", "/child")
         os.kill(int(pid), signal.SIGKILL)
         await until(lambda: gone(child))
-        [pid] = await said(peer, "m3", "/pid")
-        [child] = await said(peer, "m4", "/child")
+
+
+# The server as a process
+
+
+@pytest.fixture
+def served(serve, tmp_path):
+    """The server, with the peer as its agent."""
+    return serve(
+        *("--agent", "acp", "--agent-command", shlex.join(COMMAND)),
+        MOBILE_AGENT_DIR=tmp_path,
+        MOBILE_SHUTDOWN_GRACE=0.2,
+        MOBILE_LOG_LEVEL="debug",
+        ACP_KEY="k",
+    )
+
+
+async def answer(caller, id, text):
+    await caller.say(id, text)
+    return (await caller.expect("message", final=True))["text"]
+
+
+async def test_the_program_of_a_server(served, tmp_path):
+    """Issue 7: where it works and what it inherits; SIGTERM ends it, and all that it had started."""
+    async with served.connect("phone") as phone:
+        assert await answer(phone, "m1", "/environment") == f"{tmp_path} [] k"
+        pid, child = await answer(phone, "m2", "/pid"), await answer(phone, "m3", "/child")
+        await phone.say("m4", "/run rm -r build")
+        await phone.expect("prompt")
+        served.terminate()
+        await phone.expect("error", id="m4")
+        assert await phone.receive_end() == (1001, "shutdown")
+    assert await trio.to_thread.run_sync(served.wait) == 0
     assert gone(pid)
+    await until(lambda: gone(child))
+    assert "the peer begins" in [entry.get("line") for entry in served.log]
+
+
+async def test_a_server_that_is_killed(served):
+    """Issue 7: its agent's standard input ends, and so does the agent."""
+    async with served.connect("phone") as phone:
+        pid = await answer(phone, "m1", "/pid")
+    served.process.kill()
     with trio.fail_after(PATIENCE):
-        await until(lambda: gone(child))
+        await until(lambda: gone(pid))

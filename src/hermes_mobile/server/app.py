@@ -39,8 +39,10 @@ Companion: TypeAlias = Callable[[Hub], Awaitable[None]]
 
 CUT_SECONDS: Final = 0.4
 """After the grace period: what the turns that were cut have to unwind."""
-CLOSE_SECONDS: Final = 4.5
+CLOSE_SECONDS: Final = 4.0
 """After that: what all connections together have to drain and close."""
+AGENT_SECONDS: Final = 0.5
+"""After that: what an agent that is a program has to end."""
 
 
 class Phase(Enum):
@@ -173,7 +175,7 @@ async def run_companion(companion: Companion, hub: Hub) -> None:
 
 def stop_seconds(settings: Settings) -> float:
     """How long stopping takes at most (D35)."""
-    return settings.shutdown_grace + CUT_SECONDS + CLOSE_SECONDS
+    return settings.shutdown_grace + CUT_SECONDS + CLOSE_SECONDS + AGENT_SECONDS
 
 
 async def wind_down(hub: Hub) -> None:
