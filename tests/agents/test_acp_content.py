@@ -72,6 +72,7 @@ LINK = {
             EMBEDDED,
             [resource(mimeType="application/pdf", blob="d29yZHM=")],
         ),
+        (file(), NONE, [text("notes.txt:\n\nwords")]),
         (file(path=KEPT), NONE, [LINK]),
         (file(path=KEPT, filename=""), NONE, [LINK | {"name": "1-notes.txt"}]),
         (
@@ -106,7 +107,7 @@ def test_what_a_person_sends(message, can, blocks):
     [
         (VoiceInput("v1", AudioFormat.OGG, b"Ogg"), "came without a transcript"),
         (file(b"PNG", "image/png", MediaIn.IMAGE), "of this kind (image, image/png)"),
-        (file(), "of this kind (document, text/plain)"),
+        (file(b"\xff"), "of this kind (document, text/plain)"),
     ],
 )
 def test_what_an_agent_cannot_be_given(message, words):

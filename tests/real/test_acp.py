@@ -148,10 +148,10 @@ async def test_what_a_plain_agent_is_refused(tmp_path):
     """Issue 7: what an agent cannot take is refused by name, and the turn ends well."""
     async with acp_house(tmp_path, "--plain") as house:
         peer = await house.connect()
-        said = await answers(peer, IMAGE, NOTES)
+        said = await answers(peer, IMAGE, PROGRAM)
     assert said == [
         "This agent cannot be given files of this kind (image, image/png).",
-        "This agent cannot be given files of this kind (document, text/plain).",
+        "This agent cannot be given files of this kind (document, application/zip).",
     ]
 
 

@@ -60,15 +60,16 @@ def command_line(
     epilog=examples(
         "hermes-mobile serve",
         "hermes-mobile serve --agent my_package.my_module:MyAgent",
+        "hermes-mobile serve --agent acp --agent-command 'hermes acp'",
         "MOBILE_PORT=9000 hermes-mobile serve --config hermes-mobile.toml",
     )
 )
-@click.option("--agent", metavar="NAME", help="demo, link, or package.module:Class.")
+@click.option("--agent", metavar="NAME", help="demo, acp, link, or package.module:Class.")
 @click.option(
     "--agent-command",
     metavar="COMMAND",
     callback=command_line,
-    help="The program of an agent that is one, with its arguments.  [default: MOBILE_AGENT_COMMAND]",
+    help="The program of the agent acp, with its arguments.  [default: MOBILE_AGENT_COMMAND]",
 )
 @config_option
 @version_option

@@ -36,7 +36,7 @@ log = structlog.get_logger()
 PROTOCOL_VERSION: Final = 1
 AUTH_REQUIRED: Final = -32000
 """The error of an agent that wants `authenticate` first."""
-SETUP_SECONDS: Final = 60.0
+SETUP_SECONDS: Final = 120.0
 """For an agent to answer anything but a prompt: it may have to start tools of its own first."""
 CANCEL_SECONDS: Final = 10.0
 """For a prompt to end after `session/cancel`. An agent that goes on all the same is restarted."""

@@ -83,8 +83,8 @@ def _file_block(file: FileInput, can: PromptCapabilities) -> Block:
         if file.path is None
         else file.path.as_uri()
     )
-    text = _as_text(file) if can.embedded else None
-    if text is not None:
+    text = _as_text(file)
+    if text is not None and can.embedded:
         return {"type": "resource", "resource": {"uri": uri, "mimeType": file.mime, "text": text}}
     if file.path is not None:
         name = file.filename or file.path.name
@@ -93,6 +93,8 @@ def _file_block(file: FileInput, can: PromptCapabilities) -> Block:
     if can.embedded:
         blob = pybase64.b64encode_as_string(file.data)
         return {"type": "resource", "resource": {"uri": uri, "mimeType": file.mime, "blob": blob}}
+    if text is not None:
+        return text_block(f"{file.filename or file.id}:\n\n{text}")
     raise RefusalError(f"This agent cannot be given files of this kind ({file.kind}, {file.mime}).")
 
 

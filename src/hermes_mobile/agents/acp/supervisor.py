@@ -30,7 +30,7 @@ LONGEST_PAUSE: Final = 30.0
 """Seconds before the program is started again."""
 DRAIN_SECONDS: Final = 1.0
 """For what the program said last, after its end."""
-WAIT_SECONDS: Final = 60.0
+WAIT_SECONDS: Final = 120.0
 """For a message that finds no program: it may be starting."""
 
 
