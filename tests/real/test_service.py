@@ -7,7 +7,7 @@ import re
 import signal
 import socket
 import sys
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 
@@ -161,18 +161,39 @@ async def test_a_restart_behind_a_passed_socket_refuses_nobody(serve, listener):
     assert sorted(served) == list(range(40))
 
 
-async def test_every_side_of_the_server_takes_its_socket(serve, listener, tmp_path):
-    """By name: `ws` and `http`, here on TCP and on a Unix socket, whatever ports the settings say."""
-    with socket.socket(socket.AF_UNIX) as http:
-        http.bind(str(tmp_path / "http.sock"))
-        http.listen()
-        server = serve(passed={"http": http, "ws": listener}, MOBILE_PORT=1, MOBILE_HTTP_PORT=2)
-        assert server.port == listener.getsockname()[1]
-        async with connect(listener, "phone"):
-            stream = await trio.open_unix_socket(http.getsockname())
-            async with stream:
-                await stream.send_all(b"GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n")
-                assert b" 200 " in await stream.receive_some()
+@pytest.fixture
+def unix_listener(tmp_path):
+    """Make a socket that listens on a file of a name."""
+    with ExitStack() as stack:
+
+        def listen(name):
+            sock = stack.enter_context(socket.socket(socket.AF_UNIX))
+            sock.bind(str(tmp_path / name))
+            sock.listen()
+            return sock
+
+        yield listen
+
+
+async def test_every_side_of_the_server_takes_its_socket(serve, listener, unix_listener):
+    """By name, on TCP or on a Unix socket, whatever the settings say of ports and files."""
+    http, deliver = unix_listener("http.sock"), unix_listener("deliver.sock")
+    passed = {"http": http, "deliver": deliver, "ws": listener}
+    server = serve(passed=passed, MOBILE_PORT=1, MOBILE_HTTP_PORT=2, MOBILE_DELIVER_SOCKET="/no")
+    assert server.port == listener.getsockname()[1]
+    async with connect(listener, "phone") as caller:
+        async with await trio.open_unix_socket(http.getsockname()) as stream:
+            await stream.send_all(b"GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n")
+            assert b" 200 " in await stream.receive_some()
+        with trio.socket.socket(trio.socket.AF_UNIX) as sock:
+            await sock.connect(deliver.getsockname())
+            courier = Caller(sock)
+            await courier.upgrade()
+            await courier.hello(None, "cron")
+            await courier.expect("ready", session="")
+            delivery = {"t": "deliver", "id": "d1", "target": "phone", "text": "done"}
+            await courier.send_frame(delivery)
+            assert (await caller.expect("message"))["text"] == "done"
 
 
 @pytest.mark.skipif(not ACTIVATE.exists(), reason="no systemd here: apt-get install systemd")

@@ -25,12 +25,17 @@ COMMAND: Final = "/opt/hermes-mobile/bin/hermes-mobile"
 HIDDEN: Final = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108 - never written to
 """What the unit's sandbox hides from the service."""
 
+ENABLED: Final = (
+    "hermes-mobile.socket hermes-mobile-http.socket hermes-mobile-deliver.socket "
+    "hermes-mobile.service"
+)
+"""What everybody needs; a socket for the agent only who has one there."""
 NEXT_STEPS: Final = f"""
 Next, as root:
   (umask 077; {{command}} token > {SETTINGS.parent}/token)    # once; then tell it to your apps
   editor {SETTINGS}
   systemctl daemon-reload
-  systemctl enable --now {{units}}
+  systemctl enable --now {ENABLED}
   systemctl status hermes-mobile"""
 
 
@@ -74,8 +79,7 @@ def systemd(install: bool, drop_ins: tuple[str, ...], replace: bool, root: Path)
         return
     for path, text in texts.items():
         click.echo(write(root / path.relative_to("/"), text, replace=replace and path != SETTINGS))
-    units = [path.name for path in texts if path.suffix in {".service", ".socket"}]
-    click.echo(NEXT_STEPS.format(command=command, units=" ".join(units)))
+    click.echo(NEXT_STEPS.format(command=command))
 
 
 def this_command() -> str:
