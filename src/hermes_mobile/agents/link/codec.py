@@ -300,7 +300,7 @@ def _input(message: Input) -> Fields:
                 "id": message.id,
                 "format": message.format,
                 "data": _base64(message.data),
-            } | present({"transcript": message.transcript})
+            } | present({"transcript": message.transcript, "path": _path(message)})
         case FileInput():
             return {
                 "type": "file",
@@ -310,9 +310,13 @@ def _input(message: Input) -> Fields:
                 "filename": message.filename,
                 "caption": message.caption,
                 "data": _base64(message.data),
-            }
+            } | present({"path": _path(message)})
         case _:
             assert_never(message)
+
+
+def _path(message: VoiceInput | FileInput) -> str:
+    return "" if message.path is None else str(message.path)
 
 
 def _base64(data: bytes) -> str:
