@@ -93,7 +93,7 @@ def error_line(result: Result, status: int) -> str:
     return line
 
 
-@pytest.mark.parametrize("command", [[], ["serve"], ["send"], ["chat"], ["check"], ["token"]])
+@pytest.mark.parametrize("command", [[], *([name] for name in main.commands)])
 def test_every_command_explains_itself(run: Run, command: list[str]) -> None:
     """`--help` ends in examples, and `--version` tells the version of the distribution."""
     help_text = run(*command, "--help")

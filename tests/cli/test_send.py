@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
@@ -14,6 +17,8 @@ from click.testing import CliRunner
 from hermes_mobile.cli import main, remote, send
 from hermes_mobile.client import MediaOut, Message, ReceivedFile
 from hermes_mobile.protocol.limits import MAX_MEDIA_BYTES, MIB
+from hermes_mobile.server.listeners import accept, serve_courier
+from hermes_mobile.server.socket_file import open_socket_file
 from hermes_mobile.server.values import Token
 from hermes_mobile.testing import open_server
 
@@ -32,6 +37,8 @@ class House:
     settings: dict = field(factory=lambda: {"token": TOKEN})
     phone_is_there: bool = True
     reachable: bool = True
+    socket: Path | None = None
+    """Where the server has its socket for deliveries."""
     dialled: list = field(factory=list)
     received: list = field(factory=list)
     """What the phone got; without the phone, what it gets when it comes."""
@@ -47,6 +54,11 @@ class House:
                 return await server.open_stream(endpoint)
 
             self.monkeypatch.setattr(send, "over_tcp", lambda _: open_stream)
+            if self.socket is not None:
+                listener = stack.enter_context(open_socket_file(self.socket, 0o600))
+                serve_peer = partial(serve_courier, server._hub)
+                spawn = server._connections
+                spawn.start_soon(accept, listener, serve_peer, 30.0, spawn)
             phone = server.open_client()
             if self.phone_is_there:
                 client = await stack.enter_async_context(phone)
@@ -213,6 +225,63 @@ def test_an_app_token_that_may_not_deliver(house, run, settings, says):
     assert line.startswith(f"Error: {says}")
     assert line.endswith("MOBILE_DELIVER_TOKENS anyone may deliver")
     assert house.received == []
+
+
+def make_socket(directory):
+    """The file of a socket that nobody listens on; the server of the house replaces it."""
+    path = directory / "deliver.sock"
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(path))
+    return path
+
+
+def test_the_socket_for_deliveries(house, run, tmp_path):
+    """D26: where it is there no token is needed, nor a port; what is wrong with them does not matter."""
+    house.socket = make_socket(tmp_path)
+    house.settings |= {"allowed_devices": frozenset({"phone"}), "deliver_loopback": False}
+    house.reachable = False
+    environ = {"MOBILE_DELIVER_SOCKET": str(house.socket), "MOBILE_PORT": "0"}
+    assert_silent_success(run(*TO, "hello", **environ))
+    make_socket(tmp_path)
+    assert_silent_success(run(*TO, "hello", **environ, MOBILE_TOKEN="wrong"))
+    assert [message.text for message in house.received] == ["hello", "hello"]
+    assert house.dialled == []
+
+
+def test_an_option_says_which_server(house, run, tmp_path):
+    """With `--url` or `--token-file` it does not go over the socket."""
+    house.socket = make_socket(tmp_path)
+    (tmp_path / "token").write_text(TOKEN)
+    environ = {"MOBILE_DELIVER_SOCKET": str(house.socket), "MOBILE_TOKEN": TOKEN}
+    assert_silent_success(run(*TO, "--url", "ws://there.test/ws", "hello", **environ))
+    make_socket(tmp_path)
+    assert_silent_success(run(*TO, "--token-file", str(tmp_path / "token"), "hello", **environ))
+    assert house.dialled == ["there.test/ws", "127.0.0.1:8787/ws"]
+
+
+def test_a_socket_that_is_not_there(house, run, tmp_path):
+    """Then it goes to the port, with a token."""
+    environ = {"MOBILE_DELIVER_SOCKET": str(tmp_path / "none"), "MOBILE_TOKEN": TOKEN}
+    assert_silent_success(run(*TO, "hello", **environ))
+    assert house.dialled == ["127.0.0.1:8787/ws"]
+
+
+def test_the_socket_of_an_installed_service(house, run, tmp_path, monkeypatch):
+    """It is found where the unit puts it by who has no token; who has one means another server."""
+    monkeypatch.setattr(remote, "SERVICE_RUNTIME", tmp_path)
+    house.socket = make_socket(tmp_path)
+    assert_silent_success(run(*TO, "hello", PATH="/bin"))
+    assert house.dialled == []
+    make_socket(tmp_path)
+    assert_silent_success(run(*TO, "hello", MOBILE_TOKEN=TOKEN))
+    assert house.dialled == ["127.0.0.1:8787/ws"]
+
+
+def test_a_socket_that_nobody_listens_on(house, run, tmp_path):
+    """5: the server has ended without removing it."""
+    path = make_socket(tmp_path)
+    line = error_line(run(*TO, "hello", MOBILE_DELIVER_SOCKET=str(path)), 5)
+    assert line == f"Error: no server: cannot connect: {path}: Connection refused"
 
 
 def test_a_wrong_token(house, run):

@@ -6,7 +6,19 @@ from typing import Any, Final
 
 import click
 
-from hermes_mobile.cli import chat, check, conformance, send, serve, systemd, token
+from hermes_mobile.cli import (
+    chat,
+    check,
+    conformance,
+    devices,
+    pair,
+    revoke,
+    send,
+    serve,
+    status,
+    systemd,
+    token,
+)
 from hermes_mobile.cli.conventions import examples, version_option
 
 INTERRUPTED: Final = 130
@@ -39,6 +51,10 @@ def main() -> None:
 main.add_command(serve.serve)
 main.add_command(send.send)
 main.add_command(chat.chat)
+main.add_command(pair.pair)
+main.add_command(devices.devices)
+main.add_command(revoke.revoke)
+main.add_command(status.status)
 main.add_command(check.check)
 main.add_command(token.token)
 main.add_command(conformance.conformance)

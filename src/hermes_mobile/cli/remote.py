@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from hermes_mobile.client import ClientError
 
+SERVICE_RUNTIME: Final = Path("/run/hermes-mobile")
+"""Where a service has its sockets that was installed by `hermes-mobile systemd`."""
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Result = TypeVar("Result")
@@ -38,7 +41,7 @@ token_file_option = click.option(
 )
 
 
-def _checked_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> str | None:
+def checked_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> str | None:
     if url is not None:
         try:
             Endpoint.of(url)
@@ -50,7 +53,7 @@ def _checked_url(_ctx: click.Context, _param: click.Parameter, url: str | None) 
 url_option = click.option(
     "--url",
     metavar="URL",
-    callback=_checked_url,
+    callback=checked_url,
     help="Where the server is.  [default: from MOBILE_HOST, MOBILE_PORT, MOBILE_PATH]",
 )
 
@@ -95,14 +98,14 @@ def server_url(config: Path | None) -> str:
 
     *Errors*: ConfigurationError, also for port 0, where nobody knows the port.
     """
-    host = _setting("MOBILE_HOST", config)
-    port = _setting("MOBILE_PORT", config)
+    host = setting("MOBILE_HOST", config)
+    port = setting("MOBILE_PORT", config)
     if port == 0:
         raise ConfigurationError("MOBILE_PORT is 0, any free port: --url says which one it is")
-    return Address(_dialled(host), port, _setting("MOBILE_PATH", config)).url
+    return Address(dialled(host), port, setting("MOBILE_PATH", config)).url
 
 
-def _dialled(host: str) -> str:
+def dialled(host: str) -> str:
     """The host to dial for one to listen on: every address of a machine has its loopback one."""
     try:
         address = ip_address(host)
@@ -120,14 +123,39 @@ def app_token(config: Path | None, token_file: Path | None) -> str:
     """
     if token_file is not None:
         return _token_in(token_file)
-    if token := _setting("MOBILE_TOKEN", config):
+    if token := setting("MOBILE_TOKEN", config):
         return str(token)
     raise click.UsageError("the token comes from MOBILE_TOKEN or --token-file")
 
 
+def deliver_socket(config: Path | None) -> Path | None:
+    """The server's socket for deliveries, if it is there: the settings', else an installed service's.
+
+    Who has a token means another server than that service.
+
+    *Errors*: ConfigurationError.
+    """
+    named: Path | None = setting("MOBILE_DELIVER_SOCKET", config)
+    if named is not None:
+        return named if is_socket(named) else None
+    installed = SERVICE_RUNTIME / "deliver.sock"
+    has_token = setting("MOBILE_TOKEN", config) or deliver_token(config)
+    return installed if not has_token and is_socket(installed) else None
+
+
+def is_socket(path: Path) -> bool:
+    """Whether one is there; also where only those may look who may not connect either."""
+    try:
+        return stat.S_ISSOCK(path.stat().st_mode)
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+
+
 def deliver_token(config: Path | None) -> str | None:
     """One of MOBILE_DELIVER_TOKENS, if there is any. *Errors*: ConfigurationError."""
-    tokens: frozenset[str] = _setting("MOBILE_DELIVER_TOKENS", config)
+    tokens: frozenset[str] = setting("MOBILE_DELIVER_TOKENS", config)
     return min(tokens, default=None)
 
 
@@ -142,7 +170,8 @@ def _token_in(file: Path) -> str:
         raise ConfigurationError(f"--token-file {error}") from None
 
 
-def _setting(variable: str, config: Path | None) -> Any:
+def setting(variable: str, config: Path | None) -> Any:
+    """One setting of the server's. *Errors*: ConfigurationError."""
     try:
         return read_setting(variable, config, os.environ)
     except SettingsError as error:

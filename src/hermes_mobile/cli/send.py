@@ -15,7 +15,7 @@ from attrs import field, frozen
 from hermes_mobile.cli import remote
 from hermes_mobile.cli.conventions import config_option, examples, version_option
 from hermes_mobile.client import ClientError, Device, MediaOut, open_client
-from hermes_mobile.client.link import over_tcp
+from hermes_mobile.client.link import over_tcp, over_unix
 from hermes_mobile.client.media import kind_out
 from hermes_mobile.protocol import fields
 from hermes_mobile.protocol.errors import ProtocolError
@@ -31,6 +31,16 @@ if TYPE_CHECKING:
 LARGE_BYTES: Final = MIB
 """From here on a file is worth a progress bar."""
 SERVICE_HINT: Final = "; with one of the server's MOBILE_DELIVER_TOKENS anyone may deliver"
+
+
+@frozen
+class Way:
+    """How to reach the server."""
+
+    url: str
+    token: str = field(repr=False)
+    socket: Path | None = None
+    """The server's for deliveries, on which no token is needed."""
 
 
 @frozen
@@ -93,8 +103,9 @@ def send(
 ) -> None:
     """Deliver a text, a file, or both to a device. "-" reads the text from standard input.
 
-    The token is one of MOBILE_DELIVER_TOKENS where that is set, else MOBILE_TOKEN. A long text goes
-    as several messages.
+    It goes over the server's socket for deliveries (MOBILE_DELIVER_SOCKET) where that is there, which
+    needs no token, unless --url or --token-file is given. Else the token is one of
+    MOBILE_DELIVER_TOKENS where that is set, or MOBILE_TOKEN. A long text goes as several messages.
 
     The exit status is 0 when it was delivered, or kept; 3 when the device is offline, 4 when the
     server refuses, 5 when there is no server.
@@ -105,14 +116,24 @@ def send(
     attachment = None if path is None else read_file(path, kind)
     if not texts and attachment is None:
         raise click.UsageError("nothing to deliver: a text, - or --file is needed")
-    url = url or remote.server_url(config)
-    token = None if token_file else remote.deliver_token(config)
-    token = token or remote.app_token(config, token_file)
+    way = find_way(url, token_file, config)
     try:
         with progress(attachment) as told:
-            remote.run(partial(deliver, url, token, target, texts, attachment, keep, told))
+            remote.run(partial(deliver, way, target, texts, attachment, keep, told))
     except ClientError as error:
         raise remote.error_of(error, SERVICE_HINT) from error
+
+
+def find_way(url: str | None, token_file: Path | None, config: Path | None) -> Way:
+    """*Errors*: ConfigurationError; UsageError without a token where one is needed."""
+    if not url and not token_file:
+        path = remote.deliver_socket(config)
+        if path is not None:
+            url_path = remote.setting("MOBILE_PATH", config)
+            return Way(f"ws://localhost{url_path}", "", path)
+    token = None if token_file else remote.deliver_token(config)
+    token = token or remote.app_token(config, token_file)
+    return Way(url or remote.server_url(config), token)
 
 
 def read_standard_input() -> str:
@@ -158,8 +179,7 @@ def progress(attachment: Attachment | None) -> Iterator[Callable[[int], object]]
 
 
 async def deliver(
-    url: str,
-    token: str,
+    way: Way,
     target: str,
     texts: list[str],
     attachment: Attachment | None,
@@ -169,13 +189,14 @@ async def deliver(
     """Deliver one after the other, the file with the last text. *Errors*: ClientError."""
 
     async def open_stream(endpoint: Endpoint) -> trio.abc.Stream:
-        return ToldStream(await over_tcp(None)(endpoint), told)
+        open_it = over_tcp(None) if way.socket is None else over_unix(way.socket)
+        return ToldStream(await open_it(endpoint), told)
 
     *first, last = texts or [""]
     # Without an id of its own it is a passing device: it takes nobody's place, and leaves nothing.
     service = Device(name="hermes-mobile send")
     async with open_client(
-        url, token=token, device=service, retry=False, open_stream=open_stream
+        way.url, token=way.token, device=service, retry=False, open_stream=open_stream
     ) as client:
         for text in first:
             await client.deliver(target, text, keep=keep)

@@ -12,6 +12,7 @@ from attrs import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from pathlib import Path
 
 SEND_BUFFER_BYTES: Final = 64 * 1024
 """What the kernel is asked to hold for us (it doubles that): little, so that what it takes from us
@@ -74,6 +75,20 @@ def over_tcp(context: ssl.SSLContext | None) -> OpenStream:
             await trio.aclose_forcefully(secured)
             raise
         return secured
+
+    return open_stream
+
+
+def over_unix(path: Path) -> OpenStream:
+    """Opens connections to the Unix socket at `path`, whatever the URL says."""
+
+    async def open_stream(_: Endpoint) -> trio.abc.Stream:
+        try:
+            stream = await trio.open_unix_socket(path)
+        except OSError as error:
+            raise OSError(f"{path}: {error.strerror}") from None
+        stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        return stream
 
     return open_stream
 

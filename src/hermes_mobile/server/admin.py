@@ -154,12 +154,18 @@ async def pair(hub: Hub, request: dict[str, Any]) -> dict[str, Any]:
     name = fields.short_name(request.get("name"), "name")
     replace = fields.flag(request.get("replace"), "replace")
     token = await hub.devices.pair(device_id, name=name, replace=replace)
-    hub.close_withdrawn()
-    allowed = hub.settings.allowed_devices
-    lacks = bool(allowed) and device_id not in allowed
-    warning = f"MOBILE_ALLOWED_DEVICES lacks {device_id}: it will be refused" if lacks else ""
+    closed = hub.close_withdrawn()
+    log.info("device paired", device=device_id, replaced=replace, closed=closed)
+    warning = warn_of_list(device_id, hub.settings.allowed_devices)
     url = "" if hub.address is None else hub.address.url
     return {"device": device_id, "token": token, "url": url, "warning": warning}
+
+
+def warn_of_list(device_id: str, allowed: frozenset[str]) -> str:
+    """Why a device that is paired would be refused all the same; empty when it would not (D9)."""
+    if not allowed or device_id in allowed:
+        return ""
+    return f"MOBILE_ALLOWED_DEVICES lacks {device_id}: it will be refused"
 
 
 async def revoke(hub: Hub, request: dict[str, Any]) -> dict[str, Any]:

@@ -155,13 +155,11 @@ class Devices:
         await self._change(
             device_id, lambda device: device.paired(credential, name=name, replace=replace)
         )
-        log.info("device paired", device=device_id, replaced=replace)
         return token
 
     async def revoke(self, device_id: str) -> None:
         """Let no token admit this device any more. *Errors*: AccessFileError; nothing has changed."""
         await self._change(device_id, KnownDevice.without_access)
-        log.info("device revoked", device=device_id)
 
     async def reload(self) -> None:
         """Take tokens and revocations as the file has them now; what was seen since stays.

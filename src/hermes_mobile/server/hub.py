@@ -121,7 +121,7 @@ class Hub:
         *Errors*: AccessFileError; nothing has changed then.
         """
         await self.devices.revoke(device_id)
-        self.close_withdrawn()
+        log.info("device revoked", device=device_id, closed=self.close_withdrawn())
         session = self.registry.get(device_id)
         if session is not None:
             session.abandon()
