@@ -269,6 +269,7 @@ def test_a_socket_that_is_not_there(house, run, tmp_path):
 def test_the_socket_of_an_installed_service(house, run, tmp_path, monkeypatch):
     """It is found where the unit puts it by who has no token; who has one means another server."""
     monkeypatch.setattr(remote, "SERVICE_RUNTIME", tmp_path)
+    monkeypatch.setattr(remote, "SERVICE_DELIVER", tmp_path / "none")
     house.socket = make_socket(tmp_path)
     assert_silent_success(run(*TO, "hello", PATH="/bin"))
     assert house.dialled == []

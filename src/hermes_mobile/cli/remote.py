@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SERVICE_RUNTIME: Final = Path("/run/hermes-mobile")
 """Where a service has its sockets that was installed by `hermes-mobile systemd`."""
+SERVICE_DELIVER: Final = Path("/run/hermes-mobile-deliver.sock")
+"""The one for deliveries that systemd holds for it."""
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Result = TypeVar("Result")
@@ -138,9 +140,10 @@ def deliver_socket(config: Path | None) -> Path | None:
     named: Path | None = setting("MOBILE_DELIVER_SOCKET", config)
     if named is not None:
         return named if is_socket(named) else None
-    installed = SERVICE_RUNTIME / "deliver.sock"
-    has_token = setting("MOBILE_TOKEN", config) or deliver_token(config)
-    return installed if not has_token and is_socket(installed) else None
+    if setting("MOBILE_TOKEN", config) or deliver_token(config):
+        return None
+    installed = (SERVICE_DELIVER, SERVICE_RUNTIME / "deliver.sock")
+    return next(filter(is_socket, installed), None)
 
 
 def is_socket(path: Path) -> bool:
