@@ -13,6 +13,7 @@ from attrs import asdict, frozen
 
 from hermes_mobile.agents import TextInput
 from hermes_mobile.agents.demo import DemoAgent
+from street import PATIENCE
 
 if TYPE_CHECKING:
     from hermes_mobile.agents import Turn
@@ -48,3 +49,15 @@ class CensusAgent(DemoAgent):
             await turn.reply(json.dumps(asdict(Census.take())))
         else:
             await super().handle(turn)
+
+
+async def take_census(server, idle: Census | None = None, **how: str) -> Census:
+    """What the server holds, once it holds no more tasks than it did when idle, if it ever does."""
+    patience = trio.current_time() + PATIENCE
+    while True:
+        async with server.connect(device=None, **how) as caller:
+            await caller.say("census", "/census")
+            message = await caller.expect("message")
+        census = Census(**json.loads(message["text"]))
+        if idle is None or census.tasks == idle.tasks or trio.current_time() > patience:
+            return census

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 TOKEN = "a-token-of-the-street"
 PATIENCE = 20.0
@@ -48,7 +48,8 @@ TEXT, BINARY, CLOSE, PING, PONG = 0x81, 0x82, 0x88, 0x89, 0x8A
 class ServerProcess:
     """`hermes-mobile serve` with `settings` in its environment; it listens when this returns.
 
-    `passed` are listening sockets that it gets as systemd passes them, by their names.
+    `passed` are listening sockets that it gets as systemd passes them, by their names; `within` is a
+    command that runs it, such as `ip netns exec NAME`, and becomes it.
     """
 
     def __init__(
@@ -56,13 +57,14 @@ class ServerProcess:
         directory: Path,
         *arguments: str,
         passed: Mapping[str, socket.socket] = MappingProxyType({}),
+        within: Sequence[str] = (),
         **settings: object,
     ) -> None:
         self.token = settings.setdefault("MOBILE_TOKEN", TOKEN)
         settings.setdefault("MOBILE_PORT", 0)
         settings.setdefault("MOBILE_HTTP_PORT", "off")
         self._log = directory / "server.log"
-        command = [sys.executable, "-m", "hermes_mobile", "serve", *arguments]
+        command = [*within, sys.executable, "-m", "hermes_mobile", "serve", *arguments]
         descriptors = [sock.fileno() for sock in passed.values()]
         if passed:
             settings["LISTEN_FDNAMES"] = ":".join(passed)
@@ -182,9 +184,13 @@ class Caller:
         await self.send_frame({"t": "text", "id": id, "text": text})
 
     async def upgrade(self) -> None:
+        status_line = await self.ask_upgrade()
+        assert status_line.startswith(b"HTTP/1.1 101 "), status_line
+
+    async def ask_upgrade(self) -> bytes:
+        """The first line of the answer, a refusal for instance."""
         await self.send(UPGRADE)
-        answer = await self._take_until(b"\r\n\r\n")
-        assert answer.startswith(b"HTTP/1.1 101 "), answer
+        return (await self._take_until(b"\r\n\r\n")).partition(b"\r\n")[0]
 
     async def hello(self, token: object, device: str | None) -> None:
         await self.send_frame({"t": "hello", "token": token, "device": device and {"id": device}})

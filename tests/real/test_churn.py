@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import struct
 from itertools import count
@@ -10,8 +9,8 @@ from itertools import count
 import pytest
 import trio
 
-from census import Census
-from street import CLOSE, PATIENCE, masked
+from census import take_census
+from street import CLOSE, masked
 
 pytestmark = pytest.mark.slow
 SOURCES = [f"127.0.0.{n}" for n in range(2, 10)]
@@ -68,15 +67,3 @@ async def leave(caller, number: int) -> None:
             pass
         case 2:  # by a reset
             caller.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-async def take_census(server, idle: Census | None = None) -> Census:
-    """What the server holds, once it holds no more tasks than it did when idle, if it ever does."""
-    patience = trio.current_time() + PATIENCE
-    while True:
-        async with server.connect(device=None) as caller:
-            await caller.say("census", "/census")
-            message = await caller.expect("message")
-        census = Census(**json.loads(message["text"]))
-        if idle is None or census.tasks == idle.tasks or trio.current_time() > patience:
-            return census

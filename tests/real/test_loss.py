@@ -1,11 +1,9 @@
-"""Connections that die on the way, and a server that runs out of descriptors."""
+"""Connections that die on the way."""
 
 from __future__ import annotations
 
-import resource
 import socket
 import struct
-from contextlib import AsyncExitStack
 
 import pytest
 
@@ -39,28 +37,3 @@ async def test_a_reply_that_died_with_its_connection_arrives_on_the_next(serve, 
         if death == "silent":
             assert (await dying.expect("message"))["id"] == message["id"]
             assert await dying.receive_end() == (4001, "replaced")
-
-
-async def test_accepting_goes_on_when_there_are_descriptors_again(serve):
-    """Who is there is served all the time; who came in vain at first is served in the end."""
-    server = serve()
-    pid = server.process.pid
-    _, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    async with server.connect("witness") as witness, AsyncExitStack() as late:
-        idle = server.descriptors
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (idle + 10, most))
-        async with AsyncExitStack() as early:
-            for _ in range(10):
-                await early.enter_async_context(server.connect(None))
-            waiting = [await late.enter_async_context(server.call()) for _ in range(10)]
-            await server.wait_logged("cannot accept", level="error")
-            await witness.say("m1", "Still there?")
-            assert (await witness.expect("message"))["text"] == "Still there?"
-            assert server.descriptors == idle + 10
-        for number, caller in enumerate(waiting):
-            await caller.upgrade()
-            await caller.hello(server.token, f"late-{number}")
-            assert (await caller.expect("ready"))["session"] == f"mobile:late-{number}"
-    for number in range(10):
-        await server.wait_logged("connection", device=f"late-{number}")
-    assert server.descriptors <= idle
