@@ -119,7 +119,8 @@ async def test_half_an_upgrade_is_dropped(server, received):
                     await trio.sleep(0.2)
                     await caller.send(b"x")
 
-        assert await caller.receive_rest() == b""
+        with suppress(ConnectionResetError):  # a byte came between the last receive and the end
+            assert await caller.receive_rest() == b""
         nursery.cancel_scope.cancel()
     assert trio.current_time() - started >= 1
 

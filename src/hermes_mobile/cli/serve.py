@@ -23,6 +23,7 @@ from hermes_mobile.cli.conventions import (
 )
 from hermes_mobile.http.listener import open_http
 from hermes_mobile.ops import logging, systemd
+from hermes_mobile.ops.memory import give_back_memory
 from hermes_mobile.server import app, values
 from hermes_mobile.server.app import Phase
 from hermes_mobile.server.listeners import ListenError
@@ -115,7 +116,7 @@ async def serve_both_sides(
             logging.set_level(hub.settings.log_level)
 
     async with open_http(settings, passed) as http:
-        beside: list[app.Companion] = [partial(tell_status, notifier)]
+        beside: list[app.Companion] = [give_back_memory, partial(tell_status, notifier)]
         if http is not None:
             beside.append(http.run)
 

@@ -205,6 +205,7 @@ class Connection:
                     await dispatch(self, self._take(data, decode))
                 except ProtocolError as error:
                     self.outbox.put_answer(Error(error.code, error.message, id=error.id))
+                del data  # it may be large, and the next one long in coming
         except ProtocolError as error:
             if error.code in {ErrorCode.AUTH_FAILED, ErrorCode.FORBIDDEN}:
                 self.hub.throttle.failed(self._peer.client, trio.current_time())

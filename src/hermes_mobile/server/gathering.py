@@ -38,6 +38,7 @@ def gathering(
             result: Result = done.value
             return result
         finally:
+            value = None  # it may be large, or an exception, which would refer to itself
             if gatherer is not None:
                 gatherer.write_gathered()
         try:

@@ -75,8 +75,9 @@ class Wire(trio.abc.Stream):
                 self._library_has_message = False
                 return await websocket.get_message()
             if self._position == len(self._data):
-                self._data = await self._receive_some()
+                self._data = b""  # it may be large, and the next one long in coming
                 self._position = self._texts = 0
+                self._data = await self._receive_some()
                 continue
             whole = self._scanner.whole_text(self._data, self._position)
             if whole is None:
@@ -222,6 +223,7 @@ class Wire(trio.abc.Stream):
                 await self._stream.send_all(last)
                 if not self._peer_closed(b""):
                     await self._stream.discard(until=self._peer_closed)
+        self._data = b""  # the wire may be referred to for a while
         await self._stream.aclose()
 
     def _peer_closed(self, data: bytes) -> bool:
