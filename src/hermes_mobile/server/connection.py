@@ -16,11 +16,7 @@ from trio_websocket import ConnectionClosed, wrap_server_stream
 
 from hermes_mobile.protocol.codec import decode, decode_hello, encode
 from hermes_mobile.protocol.errors import ErrorCode, ProtocolError, bad_frame
-from hermes_mobile.protocol.frames import (
-    Error,
-    MediaIn,
-    Ready,
-)
+from hermes_mobile.protocol.frames import Error, MediaIn, Ready
 from hermes_mobile.protocol.limits import MAX_FRAME_BYTES, MAX_HELLO_BYTES
 from hermes_mobile.protocol.uploads import Uploads
 from hermes_mobile.server import ending as endings
@@ -35,12 +31,7 @@ from hermes_mobile.server.outbox import Outbox
 from hermes_mobile.server.scanner import FrameScanner, Opcode, server_frame
 from hermes_mobile.server.stream import RECEIVE_BYTES
 from hermes_mobile.server.timer import Timer
-from hermes_mobile.server.upgrade import (
-    Place,
-    RefusedError,
-    receive_upgrade,
-    refuse,
-)
+from hermes_mobile.server.upgrade import Place, RefusedError, receive_upgrade, refuse
 from hermes_mobile.server.wire import Wire
 from hermes_mobile.server.writer import Writer
 
