@@ -116,6 +116,7 @@ async def test_counters_keep_their_labels_apart(autojump_clock):
         metrics.units_confirmed = 4
         metrics.units_dropped = 5
         metrics.received_failed = 7
+        metrics.wakes["failed"] = 8
         metrics.hello_refusals["timeout"] = 6
         lag = LoopLag()
         lag.last, lag.most = 0.25, 0.5
@@ -136,6 +137,7 @@ async def test_counters_keep_their_labels_apart(autojump_clock):
         'uploads_total{outcome="refused"}': 3,
         "upload_bytes_total": 9,
         "received_failed_total": 7,
+        'wakes_total{outcome="failed"}': 8,
         "units_confirmed_total": 4,
         "units_dropped_total": 5,
         'hello_refusals_total{reason="timeout"}': 6,

@@ -28,6 +28,7 @@ from hermes_mobile.server.metrics import (
     INVALID,
     SERVER_FRAMES,
     TURN_OUTCOMES,
+    WAKE_OUTCOMES,
 )
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ class Figures(Collector):
         metrics = self._metrics
         yield counter("units_confirmed", "Units that arrived.", [((), metrics.units_confirmed)])
         yield counter("units_dropped", "Units given up.", [((), metrics.units_dropped)])
+        wakes = [((outcome,), metrics.wakes[outcome]) for outcome in WAKE_OUTCOMES]
+        yield counter("wakes", "Times that the wake command ran.", wakes, "outcome")
 
     def _turns(self) -> Iterator[Metric]:
         metrics = self._metrics

@@ -21,6 +21,7 @@ from hermes_mobile.server.metrics import Metrics
 from hermes_mobile.server.registry import Registry
 from hermes_mobile.server.throttle import PendingHellos, Throttle
 from hermes_mobile.server.turn import Conversation
+from hermes_mobile.server.wake import Wake
 
 if TYPE_CHECKING:
     from hermes_mobile.agents import Agent, DeviceState
@@ -79,6 +80,7 @@ class Hub:
         self.registry = Registry(self)
         self.dedup = DedupWindow()
         self.rate = MessageRate()
+        self.wake = Wake(self)
         self.card_sessions: dict[str, Session] = {}
         """Whose each open card is (D21)."""
         self.connections: set[Connection] = set()

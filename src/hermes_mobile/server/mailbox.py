@@ -60,14 +60,15 @@ class Mailbox:
             self.bytes -= unit.size
             unit.settle()
 
-    def update(self, unit: StreamUnit, text: str, *, final: bool) -> None:
-        """Give a streamed unit its newer state; with the first one it is added."""
+    def update(self, unit: StreamUnit, text: str, *, final: bool) -> bool:
+        """Give a streamed unit its newer state; returns whether it is the first, which adds it."""
         before = unit.size
         unit.update(text, final=final)
         if unit in self._units:
             self.bytes += unit.size - before
-        else:
-            self.add(unit)
+            return False
+        self.add(unit)
+        return True
 
     def confirm(self, ping: int) -> list[Unit]:
         """Take the pong of `ping`: returns the units that are done, which are forgotten."""

@@ -82,6 +82,7 @@ HELLO_REFUSALS: Final = (
 """The last three are answered in HTTP: 429, 503, and every other status."""
 TURN_OUTCOMES: Final = ("done", "failed", "stopped", "cut")
 """`stopped` by the person, `cut` by the server's shutdown."""
+WAKE_OUTCOMES: Final = ("done", "failed")
 CARD_OUTCOMES: Final[dict[CardKind, tuple[str, ...]]] = {
     CardKind.EXEC_APPROVAL: ("once", "session", "always", "deny", "expired", "withdrawn"),
     CardKind.SLASH_CONFIRM: ("once", "always", "cancel", "expired", "withdrawn"),
@@ -127,6 +128,7 @@ class Metrics:
         "upload_bytes",
         "uploads_completed",
         "uploads_refused",
+        "wakes",
     )
 
     def __init__(self) -> None:
@@ -145,6 +147,7 @@ class Metrics:
         self.uploads_refused = 0
         self.upload_bytes = 0
         self.received_failed = 0
+        self.wakes: Counter[str] = Counter()
         self.units_confirmed = 0
         self.units_dropped = 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Final
 
 from hermes_mobile.protocol import limits
@@ -19,7 +20,12 @@ SHORT_TOKEN_CHARS: Final = 16
 
 def warnings(settings: Settings) -> list[str]:
     """What is allowed and still looks like a mistake, a line each."""
-    return [*_token_warnings(settings), *_device_warnings(settings), *_exposure_warnings(settings)]
+    return [
+        *_token_warnings(settings),
+        *_device_warnings(settings),
+        *_exposure_warnings(settings),
+        *_command_warnings(settings),
+    ]
 
 
 def _token_warnings(settings: Settings) -> Iterator[str]:
@@ -48,6 +54,11 @@ def _exposure_warnings(settings: Settings) -> Iterator[str]:
         yield "MOBILE_TRUSTED_PROXIES trusts everyone: any peer can pose as any address"
     if not settings.throttle_failures:
         yield "MOBILE_THROTTLE_FAILURES is 0: tokens may be guessed without limit"
+
+
+def _command_warnings(settings: Settings) -> Iterator[str]:
+    if settings.wake_command and not shutil.which(settings.wake_command.argv[0]):
+        yield "MOBILE_WAKE_COMMAND names a program that is not there, or may not be executed"
 
 
 def describe(settings: Settings) -> list[tuple[str, str, str]]:

@@ -73,10 +73,10 @@ class Session:
 
     def say_newer(self, unit: StreamUnit, text: str, *, final: bool) -> None:
         """Replace what a streamed unit says."""
-        self.mailbox.update(unit, text, final=final)
-        self._send(unit)
+        begins = self.mailbox.update(unit, text, final=final)
+        self._send(unit, begins=begins)
 
-    def _send(self, unit: Unit) -> None:
+    def _send(self, unit: Unit, *, begins: bool = True) -> None:
         if self.connection is not None:
             self.connection.outbox.put_unit(unit)
         elif self.keeps_nothing:
@@ -85,6 +85,8 @@ class Session:
         else:
             self.give_up(self.mailbox.drop_beyond_bounds())
             self.hub.registry.settle(self)
+            if begins:
+                self.hub.wake.kept(self.device_id, unit.frame_name)
 
     def show(self, frames: tuple[Avatar | Typing, ...]) -> None:
         """Send passing states; they are not kept."""
@@ -185,6 +187,9 @@ class Session:
         if self.keeps_nothing:
             self.mailbox.drop_all()
         self.give_up(self.mailbox.drop_beyond_bounds())
+        for unit in self.mailbox:
+            if unit.outstanding:
+                self.hub.wake.kept(self.device_id, unit.frame_name)
         self.hub.registry.settle(self)
         self.questions.changed()
         self.hub.device_changed(evolve(state, connected=False))

@@ -91,6 +91,8 @@ class Settings:
     write_timeout: float = setting(30.0, values.seconds)
     shutdown_grace: float = setting(10.0, values.seconds_or_zero)
 
+    wake_command: Command | None = setting(None, values.command)  # noqa: RUF009 - a field
+    wake_interval: float = setting(60.0, values.seconds)
     message_rate: int = setting(0, values.whole_number(0, 100_000))
     """Messages a minute of one device; 0: any number."""
     queue_messages: int = setting(32, values.whole_number(1))
