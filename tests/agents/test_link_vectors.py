@@ -12,7 +12,6 @@ from hermes_mobile.agents import (
     DeviceState,
     FileInput,
     Mode,
-    OutgoingFile,
     TextInput,
     User,
     VoiceInput,
@@ -20,7 +19,7 @@ from hermes_mobile.agents import (
 from hermes_mobile.agents.link import messages
 from hermes_mobile.agents.link.codec import RefusedError, UnreadableError, decode, encode
 from hermes_mobile.conformance.vectors import read, spell_out
-from hermes_mobile.protocol.frames import AudioFormat, MediaIn, MediaOut
+from hermes_mobile.protocol.frames import AudioFormat, MediaIn
 
 FROM_AGENT: dict[type, str] = {
     messages.Hello: "hello",
@@ -134,11 +133,10 @@ def test_to_the_agent(vector: dict[str, Any]) -> None:
 
 def test_every_message_has_a_vector() -> None:
     """Every type of message, code and farewell stands in the vectors."""
-    assert {vector["expect"]["type"] for vector in read("agent-link-from-agent.json") if "expect" in vector} == set(FROM_AGENT.values())  # fmt: skip
-    sent = [vector["wire"] for vector in read("agent-link-to-agent.json")]
-    assert {vector["message"]["type"] for vector in read("agent-link-to-agent.json")} == set(TO_AGENT)  # fmt: skip
-    assert {wire["code"] for wire in sent if wire["t"] == "error"} == set(messages.Code)
-    assert {wire["code"] for wire in sent if wire["t"] == "goodbye"} == set(messages.Farewell)
-    kinds = {vector["expect"]["file"]["kind"] for vector in read("agent-link-from-agent.json") if "file" in vector.get("expect", {})}  # fmt: skip
-    assert kinds <= set(MediaOut)
-    assert attrs.fields_dict(OutgoingFile).keys() >= {"kind", "data", "url"}
+    from_agent = [each for each in read("agent-link-from-agent.json") if "expect" in each]
+    assert {each["expect"]["type"] for each in from_agent} == set(FROM_AGENT.values())
+    to_agent = read("agent-link-to-agent.json")
+    assert {each["message"]["type"] for each in to_agent} == set(TO_AGENT)
+    wires = [each["wire"] for each in to_agent]
+    assert {wire["code"] for wire in wires if wire["t"] == "error"} == set(messages.Code)
+    assert {wire["code"] for wire in wires if wire["t"] == "goodbye"} == set(messages.Farewell)

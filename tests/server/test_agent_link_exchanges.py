@@ -26,7 +26,7 @@ class Stage:
         self.apps: dict[str, Peer] = {}
         self.names: dict[str, str] = {}
 
-    async def play(self, step: dict[str, Any]) -> None:
+    async def play(self, step: dict[str, Any]) -> None:  # noqa: C901, PLR0912 - one case per step
         step = dict(step)
         who = step.pop("on", "tel-1" if ON_APPS & step.keys() else "a")
         match step:

@@ -44,6 +44,7 @@ class JsonLines:
         self._stream = stream
         self._received = bytearray()
         self._searched = 0  # bytes that hold no line feed
+        self._torn = False  # a message was begun and not finished: nothing can follow it
 
     async def receive(self) -> bytes | None:
         while True:
@@ -65,10 +66,14 @@ class JsonLines:
                 return line
 
     async def send(self, message: bytes) -> None:
+        self._torn = True
         await self._stream.send_all(message + b"\n")
+        self._torn = False
 
     async def close(self, goodbye: Goodbye | None) -> None:
         """Say the last message, and let the agent read it."""
+        if self._torn:
+            return
         with suppress(trio.BrokenResourceError):
             if goodbye is not None:
                 await self.send(encode(goodbye))
@@ -80,6 +85,7 @@ class WebSocketLine:
 
     def __init__(self, websocket: WebSocketConnection) -> None:
         self._websocket = websocket
+        self._torn = False  # as for lines
 
     async def receive(self) -> bytes | str | None:
         try:
@@ -91,13 +97,17 @@ class WebSocketLine:
         return message
 
     async def send(self, message: bytes) -> None:
+        self._torn = True
         try:
             await self._websocket.send_message(message.decode())
         except ConnectionClosed:
             raise trio.BrokenResourceError from None
+        self._torn = False
 
     async def close(self, goodbye: Goodbye | None) -> None:
         """Say the last message, and close in words."""
+        if self._torn:
+            return
         if goodbye is None:
             await self._websocket.aclose()
             return
@@ -210,10 +220,15 @@ class AgentConnection:
 
     async def _serve_agent(self, line: Line, hello: Hello) -> Goodbye | None:
         log.info("agent connected", name=hello.name, version=hello.version)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._end_with_server)
-            goodbye = await self._agent.serve(line, hello, self._hub)
-            nursery.cancel_scope.cancel()
+        goodbye = None
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._end_with_server)
+                goodbye = await self._agent.serve(line, hello, self._hub)
+                nursery.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 - the boundary: no fault leaves its link
+            log.error("agent link fault", **where(error))
+            return Goodbye(Farewell.INTERNAL, "the server failed")
         return goodbye
 
     async def _end_with_server(self) -> None:
