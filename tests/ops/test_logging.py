@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,6 +77,63 @@ def test_the_level_may_change(capsys: pytest.CaptureFixture[str]) -> None:
     set_level("error")
     log.warning("not this")
     assert [event["event"] for event in logged(capsys)] == ["first", "second"]
+
+
+class Journal:
+    """Standard error as systemd sets it up for its journal."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._path = path
+        self.stream = path.open("w", buffering=1)
+        stat = os.fstat(self.stream.fileno())
+        monkeypatch.setattr(sys, "stderr", self.stream)
+        monkeypatch.setenv("JOURNAL_STREAM", f"{stat.st_dev}:{stat.st_ino}")
+
+    def read(self) -> list[str]:
+        self.stream.close()
+        return self._path.read_text().splitlines()
+
+
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_the_journal_is_told_priorities(tmp_path, monkeypatch, format: str) -> None:
+    """Each line begins as sd-daemon(3) has it, and is else as in any other place."""
+    journal = Journal(tmp_path / "journal", monkeypatch)
+    configure("debug", format)
+    log = structlog.get_logger()
+    for level in ("debug", "info", "warning", "error", "critical"):
+        getattr(log, level)("happened", name="two\nlines")
+    lines = journal.read()
+    assert [line[:3] for line in lines] == ["<7>", "<6>", "<4>", "<3>", "<2>"]
+    if format == "json":
+        assert json.loads(lines[0][3:])["event"] == "happened"
+
+
+def test_a_line_more_has_its_priority_too(tmp_path, monkeypatch) -> None:
+    """The journal takes each line for an entry: an exception for people has one of its own."""
+    journal = Journal(tmp_path / "journal", monkeypatch)
+    configure("info", "console")
+    structlog.get_logger().error("fault", exc_info=ExceptionGroup("g", [OSError(), KeyError()]))
+    first, second, third = journal.read()
+    assert first.startswith("<3>20")
+    assert (second, third) == ("<3>OSError", "<3>KeyError")
+
+
+def test_only_the_journal_is_told_priorities(tmp_path, monkeypatch) -> None:
+    """A file that standard error was redirected to is not it, whatever the environment says."""
+    with Journal(tmp_path / "journal", monkeypatch).stream:
+        file = Journal(tmp_path / "file", monkeypatch)
+        monkeypatch.setenv("JOURNAL_STREAM", "1:2")
+        configure("info", "json")
+        structlog.get_logger().info("happened")
+    (line,) = file.read()
+    assert json.loads(line)["event"] == "happened"
+
+
+def test_people_see_exceptions_too(capsys: pytest.CaptureFixture[str]) -> None:
+    """D39: in the console's format each exception is a line, without its text."""
+    configure("info", "console")
+    structlog.get_logger().error("fault", exc_info=OSError("secret"))
+    assert capsys.readouterr().err.splitlines()[1:] == ["OSError"]
 
 
 async def test_context_follows_a_trio_task(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""Structured logs on standard error: console for a person, JSON for a machine.
+"""Structured logs on standard error: console for a person, JSON for a machine, priorities for a journal.
 
 Modules say `log = structlog.get_logger()` and use its plain methods; the async ones fail on Trio.
 """
@@ -6,6 +6,7 @@ Modules say `log = structlog.get_logger()` and use its plain methods; the async 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -15,10 +16,14 @@ import structlog
 from structlog.processors import NAME_TO_LEVEL
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from structlog.typing import EventDict, Processor, WrappedLogger
 
 MAX_STEPS: Final = 8
 """Of the calls that led to an exception, the innermost ones that are logged."""
+PRIORITIES: Final = {"critical": 2, "error": 3, "warning": 4, "info": 6, "debug": 7}
+"""What syslog, and so the journal, calls the levels (sd-daemon(3))."""
 
 
 class Logger(structlog.make_filtering_bound_logger(logging.DEBUG)):  # type: ignore[misc] # its type is a function's
@@ -36,14 +41,16 @@ def configure(level: str, format: str | None) -> None:
     """Send logs from `level` up to standard error; without a format, JSON unless it is a terminal.
 
     An exception is logged by type and place, without its text (D39). trio-websocket, which
-    logs what peers send, is silent.
+    logs what peers send, is silent. Lines for systemd's journal begin with their priority.
     """
     logging.getLogger("trio-websocket").setLevel(logging.CRITICAL)
     set_level(level)
     on_terminal = sys.stderr.isatty()
     renderer: Processor = structlog.processors.JSONRenderer()
     if format == "console" or (format is None and on_terminal):
-        renderer = structlog.dev.ConsoleRenderer(colors=on_terminal)
+        renderer = _console(structlog.dev.ConsoleRenderer(colors=on_terminal))
+    if leads_to_journal(sys.stderr):
+        renderer = _with_priority(renderer)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -61,6 +68,33 @@ def configure(level: str, format: str | None) -> None:
 def set_level(level: str) -> None:
     """Send logs from `level` up from now on, also those of loggers that were used before."""
     Logger.least = NAME_TO_LEVEL[level]
+
+
+def _console(render: Processor) -> Processor:
+    def render_for_people(logger: WrappedLogger, name: str, event: EventDict) -> Any:
+        if "exception" in event:
+            event["exception"] = "\n".join(event["exception"])
+        return render(logger, name, event)
+
+    return render_for_people
+
+
+def leads_to_journal(stream: TextIO) -> bool:
+    """Whether systemd reads `stream` for its journal, and no one has redirected it since."""
+    try:
+        stat = os.fstat(stream.fileno())
+    except OSError:
+        return False
+    return os.environ.get("JOURNAL_STREAM") == f"{stat.st_dev}:{stat.st_ino}"
+
+
+def _with_priority(render: Processor) -> Processor:
+    def render_with_priority(logger: WrappedLogger, name: str, event: EventDict) -> str:
+        priority = PRIORITIES[event["level"]]
+        lines = str(render(logger, name, event)).splitlines()  # to the journal each is an entry
+        return "\n".join(f"<{priority}>{line}" for line in lines)
+
+    return render_with_priority
 
 
 def _name_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
