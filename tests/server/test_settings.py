@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_mobile.server.access_file import write
+from hermes_mobile.server.devices import Credential, KnownDevice
 from hermes_mobile.server.loading import load_settings
 from hermes_mobile.server.overview import describe, warnings
 from hermes_mobile.server.settings import Settings, SettingsError
@@ -406,6 +408,30 @@ def test_an_extra_token_is_a_token() -> None:
     )
     assert settings.token is None
     assert not settings.token_made
+
+
+@pytest.mark.parametrize(
+    ("device", "made"),
+    [
+        (KnownDevice("tel-1", tokens=(Credential.of("t"),)), False),
+        (KnownDevice("tel-1", revoked=True), False),
+        (KnownDevice("tel-1", last_seen=1), True),
+    ],
+)
+def test_a_paired_device_has_a_token(tmp_path: Path, device: KnownDevice, made: bool) -> None:
+    """D36: where devices are paired nothing is made up, also when all of them were revoked since."""
+    write(tmp_path, [device])
+    environ = {"MOBILE_STATE_DIR": str(tmp_path)}
+    assert load_settings(None, environ).token_made == made
+    if not made:
+        assert load_settings(None, environ | {"INVOCATION_ID": "0123"}).tokens == frozenset()
+
+
+def test_a_damaged_access_file(tmp_path: Path) -> None:
+    """It is named: whether anybody is paired cannot be told."""
+    (tmp_path / "devices.json").touch()
+    with pytest.raises(SettingsError, match=r"^MOBILE_STATE_DIR: .*devices\.json is damaged"):
+        load_settings(None, {"MOBILE_STATE_DIR": str(tmp_path)})
 
 
 def test_no_http_side_is_shown_as_off() -> None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
+from hermes_mobile.server.access_file import NAME, read
+from hermes_mobile.server.devices import AccessFileError
 from hermes_mobile.server.settings import (
     DEFAULT,
     SECRET_FILES,
@@ -98,15 +100,28 @@ def _read(
 
 def _with_token(settings: Settings, environ: Mapping[str, str], made: str | None) -> Settings:
     """`settings` with an app token, made up where nobody but its reader can connect (D36)."""
-    if settings.token or settings.extra_tokens:
+    if settings.token or settings.extra_tokens or _pairs_devices(settings.state_dir):
         return settings
     if environ.keys() & {"INVOCATION_ID", "NOTIFY_SOCKET", "LISTEN_FDS"}:
-        raise SettingsError("MOBILE_TOKEN must be set under systemd")
+        raise SettingsError("MOBILE_TOKEN must be set under systemd, or a device paired")
     if not is_loopback(settings.host):
-        raise SettingsError("MOBILE_TOKEN must be set when MOBILE_HOST is not a loopback address")
+        raise SettingsError(
+            "MOBILE_TOKEN must be set, or a device paired, when MOBILE_HOST is not a loopback address"
+        )
     sources = {**settings.sources, "MOBILE_TOKEN": "made for this run"}
     token = made or secrets.token_urlsafe(32)
     return evolve(settings, token=token, token_made=True, sources=sources)
+
+
+def _pairs_devices(state_dir: Path | None) -> bool:
+    """Whether the operator lets devices in by pairing them: then nobody else need get in."""
+    if state_dir is None:
+        return False
+    try:
+        known = read(state_dir / NAME)
+    except AccessFileError as error:
+        raise SettingsError(f"MOBILE_STATE_DIR: {error}") from None
+    return any(not device.may_be_forgotten for device in known)
 
 
 def _candidates(
