@@ -75,6 +75,25 @@ class Blocker(Agent):
 
     async def handle(self, turn: Turn) -> None:
         assert isinstance(turn.input, TextInput)
-        log.info("blocked")
+        log.info("held up")
         time.sleep(float(turn.input.text))  # noqa: ASYNC251 - the fault in question
         await turn.reply("noted")
+
+
+class Shielded(Agent):
+    """Works on for as many seconds as it is told, whoever cancels it."""
+
+    async def handle(self, turn: Turn) -> None:
+        assert isinstance(turn.input, TextInput)
+        log.info("held up")
+        with trio.CancelScope(shield=True):
+            await trio.sleep(float(turn.input.text))
+
+
+class Threaded(Agent):
+    """Waits as long for a thread, which nobody can cancel."""
+
+    async def handle(self, turn: Turn) -> None:
+        assert isinstance(turn.input, TextInput)
+        log.info("held up")
+        await trio.to_thread.run_sync(time.sleep, float(turn.input.text))

@@ -112,7 +112,7 @@ async def test_what_the_watchdog_ends_leaves_a_trace(serve):
     server = serve("--agent", "cast:Blocker", PYTHONFAULTHANDLER=1)
     async with server.connect() as caller:
         await caller.say("m1", "60.12345")
-        await server.wait_logged("blocked")
+        await server.wait_logged("held up")
         server.terminate(signal.SIGABRT)
         assert await trio.to_thread.run_sync(server.wait) == -signal.SIGABRT
     assert re.search(r'cast.py", line \d+ in handle\n', server.log_text)

@@ -26,6 +26,7 @@ class Crowd:
         self._server = server
         self._stack = stack
         self._count = 0
+        self._stuck = ""
 
     async def call(self, **how):
         return await self._stack.enter_async_context(self._server.call(**how))
@@ -84,19 +85,41 @@ class Crowd:
 
     async def never_reading(self):
         caller = await self.connect(receive_buffer=4096)
-        await caller.say("m1", f"/file {8 * MIB}")
+        await caller.say("m1", f"/file {MIB}")
+        self._stuck = f"phone-{self._count}"
+        return caller
+
+    async def delivering(self):
+        """To one that never reads: there is no outcome, and so no pong (D25)."""
+        caller = await self.connect()
+        await caller.send_frame({"t": "deliver", "id": "d1", "target": self._stuck, "text": "hey"})
+        await caller.send_frame({"t": "ping"})
         return caller
 
 
 CUT = {"at_work": ["m1", "m2"], "asked": ["m1"], "streaming": ["m1"]}
 """The messages of each that come to nothing."""
-HEAR_NOTHING = ("silent", "half_an_upgrade")
-HEAR_IT = ("no_hello", "idle", "at_work", "asked", "streaming", "uploading", "half_a_frame")
+HEAR_NOTHING = {"silent": 50, "half_an_upgrade": 50}
+HEAR_IT = {
+    "no_hello": 50,
+    "idle": 100,
+    "at_work": 60,
+    "asked": 60,
+    "streaming": 10,
+    "uploading": 50,
+    "half_a_frame": 30,
+    "delivering": 20,
+}
+CROWD = {**HEAR_NOTHING, "never_reading": 20, **HEAR_IT}
+"""How many callers there are in each state: 500 in all."""
 SHUTDOWN = (1001, "shutdown")
 
 
-async def test_sigterm_with_a_hundred_connections_in_all_states(serve):
-    """D35: ends with 0 within grace + 5 s; who can hear is told all, and who cannot is not reset."""
+async def test_sigterm_with_five_hundred_connections_in_all_states(serve):
+    """D35: ends with 0 within grace + 5 s; who can hear is told all, and nobody is reset.
+
+    What had been accepted and comes to nothing is told to its sender, and counted in the log.
+    """
     server = serve(MOBILE_SHUTDOWN_GRACE=GRACE)
     heard = []
 
@@ -104,19 +127,23 @@ async def test_sigterm_with_a_hundred_connections_in_all_states(serve):
         heard.append(await caller.receive_rest())
 
     async def hear_it(caller, state: str) -> None:
-        cut = []
+        errors = []
         while (frame := await caller.receive()) is not None:
+            assert frame["t"] != "pong"
             if frame["t"] == "error":
-                assert (frame["code"], frame["fatal"]) == ("internal_error", False)
-                cut.append(frame["id"])
-        assert sorted(cut) == CUT.get(state, [])
+                assert not frame["fatal"]
+                errors.append((frame["code"], frame["id"]))
+        if state == "delivering":
+            assert errors in ([], [("device_offline", "d1")])
+        else:
+            assert sorted(errors) == [("internal_error", cut) for cut in CUT.get(state, [])]
         heard.append(caller.closed)
 
     async with AsyncExitStack() as stack:
         crowd = Crowd(server, stack)
         callers = {
-            state: [await getattr(crowd, state)() for _ in range(10)]
-            for state in (*HEAR_NOTHING, *HEAR_IT, "never_reading")
+            state: [await getattr(crowd, state)() for _ in range(count)]
+            for state, count in CROWD.items()
         }
         server.terminate()
         started = trio.current_time()
@@ -127,17 +154,51 @@ async def test_sigterm_with_a_hundred_connections_in_all_states(serve):
             for state in HEAR_IT:
                 for caller in callers[state]:
                     nursery.start_soon(hear_it, caller, state)
-            await trio.sleep(GRACE / 2)
+            await server.wait_logged("stopping", connections=500)
             with pytest.raises(ConnectionRefusedError):
                 await crowd.call()
         assert await trio.to_thread.run_sync(server.wait) == 0
         assert GRACE <= trio.current_time() - started < GRACE + 5
-    assert heard.count(b"") == 10 * len(HEAR_NOTHING)
-    assert heard.count(SHUTDOWN) == 10 * len(HEAR_IT)
+    assert heard.count(b"") == sum(HEAR_NOTHING.values())
+    assert heard.count(SHUTDOWN) == sum(HEAR_IT.values())
     lines = server.log
     ends = [line["end"] for line in lines if line["event"] == "connection"]
-    assert ends == ["shutdown"] * 100
+    assert ends == ["shutdown"] * 500
     assert not [line for line in lines if line["level"] == "error"]
+    (cut,) = [line for line in lines if line["event"] == "cut short"]
+    assert cut["turns"] == sum(CROWD[state] for state in CUT)
+    assert cut["messages"] == CROWD["at_work"]
+    assert lines[-1]["event"] == "stopped"
+    assert lines[-1]["units_lost"] >= CROWD["never_reading"]  # at least the files that nobody read
+
+
+@pytest.mark.parametrize("agent", ["cast:Shielded", "cast:Threaded"])
+async def test_an_agent_that_does_not_let_go_is_left_behind(serve, agent):
+    """D35: shielded from being cancelled, or waiting for a thread, it holds up nothing; it is logged."""
+    server = serve("--agent", agent, MOBILE_SHUTDOWN_GRACE=0)
+    async with server.connect() as caller:
+        await caller.say("m1", "60")
+        await server.wait_logged("held up")
+        server.terminate()
+        started = trio.current_time()
+        assert await caller.receive_end() == SHUTDOWN
+        assert await trio.to_thread.run_sync(server.wait) == 0
+        assert trio.current_time() - started < 5.5
+    overdue = server.log[-1]
+    assert (overdue["event"], overdue["level"]) == ("ended overdue", "error")
+    assert overdue["turns_lost"] == 1
+
+
+async def test_a_second_signal_ends_an_agent_that_does_not_let_go(serve):
+    """It need not wait for the time that is left."""
+    server = serve("--agent", "cast:Shielded", MOBILE_SHUTDOWN_GRACE=0)
+    async with server.connect() as caller:
+        await caller.say("m1", "60")
+        await server.wait_logged("held up")
+        server.terminate()
+        assert await caller.receive_end() == SHUTDOWN
+        server.terminate()
+        assert await trio.to_thread.run_sync(server.wait) == -signal.SIGTERM
 
 
 def test_without_anyone_sigterm_ends_at_once(serve):

@@ -169,7 +169,7 @@ async def test_it_serves_until_it_is_told_to_stop(logs, number):
     assert (error["code"], error["id"]) == ("internal_error", "m1")
     assert server.stopped_by == number
     events = [line["event"] for line in logs]
-    assert events == ["stopping", "turn", "connection", "stopped"]
+    assert events == ["stopping", "cut short", "turn", "connection", "stopped"]
     assert server.phases == [app.Phase.LISTENING, app.Phase.STOPPING]
 
 

@@ -116,7 +116,7 @@ def status(hub: Hub) -> dict[str, Any]:
         "connections": len(hub.connections),
         "sessions": {"connected": connected, "away": len(sessions) - connected},
         "turns_running": hub.running_turns,
-        "messages_waiting": sum(len(session.inbox) for session in sessions),
+        "messages_waiting": hub.waiting_messages,
         "cards_open": len(hub.card_sessions),
         "units_kept": sum(len(session.mailbox) for session in sessions),
         "units_kept_bytes": sum(session.mailbox.bytes for session in sessions),

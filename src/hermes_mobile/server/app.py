@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from hermes_mobile.agents import Agent
-    from hermes_mobile.server.listeners import Passed
+    from hermes_mobile.server.listeners import Listener, Passed
     from hermes_mobile.server.settings import Settings
 
 log = structlog.get_logger()
@@ -43,6 +43,8 @@ CLOSE_SECONDS: Final = 4.0
 """After that: what all connections together have to drain and close."""
 AGENT_SECONDS: Final = 0.5
 """After that: what an agent that is a program has to end."""
+OVERDUE_SECONDS: Final = CUT_SECONDS + CLOSE_SECONDS + AGENT_SECONDS + 0.05
+"""After the grace period: when all of it has had its time (D35)."""
 
 
 class Phase(Enum):
@@ -76,37 +78,43 @@ async def serve(
     ):
         files = await open_received(settings)
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-            async with trio.open_nursery() as turns:
-                hub = Hub(settings, agent, turns, files, devices)
-                turns.start_soon(hub.run)
-                turns.start_soon(run_agent, hub)
-                for companion in beside:
-                    turns.start_soon(run_companion, companion, hub)
-                async with trio.open_nursery() as connections:
-                    async with trio.open_nursery() as accepting:
-                        for listener in listeners:
-                            serve_peer = partial(listener.serve_peer, hub)
-                            for sock in listener.sockets:
-                                accepting.start_soon(
-                                    accept, sock, serve_peer, settings.write_timeout, connections
-                                )
-                        hub.address = Address.of(listeners[0].sockets[0], settings.path)
-                        announce(Phase.LISTENING, hub)
-                        hangups, told = trio.open_memory_channel[None](1)
-                        accepting.start_soon(run_reloads, hub, told, reload, announce)
-                        received = await wait_for_end(signals, hangups)
-                        accepting.cancel_scope.cancel()
-                    turns.start_soon(end_at_once, hub, signals)
-                    announce(Phase.STOPPING, hub)
-                    log.info("stopping", connections=len(hub.connections), turns=hub.running_turns)
-                    await wind_down(hub)
-                    closed_by = trio.current_time() + CLOSE_SECONDS
-                    connections.cancel_scope.deadline = closed_by
-                with trio.CancelScope(deadline=closed_by):
-                    await hub.devices.save()
-                turns.cancel_scope.cancel()
+            async with trio.open_nursery() as last_resorts:
+                async with trio.open_nursery() as turns:
+                    hub = Hub(settings, agent, turns, files, devices)
+                    turns.start_soon(hub.run)
+                    turns.start_soon(run_agent, hub)
+                    for companion in beside:
+                        turns.start_soon(run_companion, companion, hub)
+                    async with trio.open_nursery() as connections:
+                        async with trio.open_nursery() as accepting:
+                            for listener in listeners:
+                                accepting.start_soon(run_listener, listener, hub, connections)
+                            hub.address = Address.of(listeners[0].sockets[0], settings.path)
+                            announce(Phase.LISTENING, hub)
+                            hangups, told = trio.open_memory_channel[None](1)
+                            accepting.start_soon(run_reloads, hub, told, reload, announce)
+                            received = await wait_for_end(signals, hangups)
+                            accepting.cancel_scope.cancel()
+                        last_resorts.start_soon(end_at_once, hub, signals)
+                        last_resorts.start_soon(end_overdue, hub)
+                        announce(Phase.STOPPING, hub)
+                        await wind_down(hub)
+                        closed_by = trio.current_time() + CLOSE_SECONDS
+                        connections.cancel_scope.deadline = closed_by
+                    with trio.CancelScope(deadline=closed_by):
+                        await hub.devices.save()
+                    turns.cancel_scope.cancel()
+                last_resorts.cancel_scope.cancel()
             log.info("stopped", units_lost=hub.registry.units)
     return received
+
+
+async def run_listener(listener: Listener, hub: Hub, connections: trio.Nursery) -> None:
+    """Accept on every socket of a listener, until cancelled."""
+    serve_peer, write_timeout = partial(listener.serve_peer, hub), hub.settings.write_timeout
+    async with trio.open_nursery() as accepting:
+        for sock in listener.sockets:
+            accepting.start_soon(accept, sock, serve_peer, write_timeout, connections)
 
 
 async def wait_for_end(signals: AsyncIterator[int], hangups: trio.MemorySendChannel[None]) -> int:
@@ -145,16 +153,29 @@ async def end_at_once(hub: Hub, signals: AsyncIterator[int]) -> None:
     """
     async for number in signals:
         if number != signal.SIGHUP:
-            log.warning(
-                "ended at once",
-                signal=number,
-                connections=len(hub.connections),
-                turns_lost=hub.running_turns,
-                messages_lost=sum(len(session.inbox) for session in hub.registry),
-                units_lost=hub.registry.units,
-            )
+            log.warning("ended at once", signal=number, **losses(hub))
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
+
+
+async def end_overdue(hub: Hub) -> None:
+    """While the server stops: end the process when its time is over, whoever refuses to (D35).
+
+    An agent can shield itself from being cancelled, or wait for a thread that does not return.
+    """
+    await trio.sleep(hub.settings.shutdown_grace + OVERDUE_SECONDS)
+    log.error("ended overdue", **losses(hub))
+    os._exit(0)
+
+
+def losses(hub: Hub) -> dict[str, int]:
+    """What is lost if the process ends now."""
+    return {
+        "connections": len(hub.connections),
+        "turns_lost": hub.running_turns,
+        "messages_lost": hub.waiting_messages,
+        "units_lost": hub.registry.units,
+    }
 
 
 async def run_agent(hub: Hub) -> None:
@@ -175,7 +196,7 @@ async def run_companion(companion: Companion, hub: Hub) -> None:
 
 def stop_seconds(settings: Settings) -> float:
     """How long stopping takes at most (D35)."""
-    return settings.shutdown_grace + CUT_SECONDS + CLOSE_SECONDS + AGENT_SECONDS
+    return settings.shutdown_grace + OVERDUE_SECONDS
 
 
 async def wind_down(hub: Hub) -> None:
@@ -184,8 +205,12 @@ async def wind_down(hub: Hub) -> None:
     Returns when all connections were told to end, not when they have.
     """
     hub.stopping = True
+    log.info("stopping", connections=len(hub.connections), turns=hub.running_turns)
     with trio.move_on_after(hub.settings.shutdown_grace):
         await hub.wait_quiet()
+    turns, messages = hub.running_turns, hub.waiting_messages
+    if turns or messages:
+        log.warning("cut short", turns=turns, messages=messages)
     for session in hub.registry:
         session.inbox.cut_short()
     with trio.move_on_after(CUT_SECONDS):  # a turn that was cut says so before its connection ends

@@ -168,6 +168,11 @@ class Hub:
     def running_turns(self) -> int:
         return sum(len(session.inbox.turns) for session in self.registry)
 
+    @property
+    def waiting_messages(self) -> int:
+        """What people said and no agent has begun with."""
+        return sum(len(session.inbox) for session in self.registry)
+
     async def wait_quiet(self) -> None:
         """Wait until no turn runs any more; none begins once the server stops."""
         if self.running_turns:
