@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hermes_mobile.cli import main
+from hermes_mobile.cli import main, systemd
 
 UNITS = "etc/systemd/system"
 SERVICE = f"{UNITS}/hermes-mobile.service"
@@ -128,9 +128,10 @@ def test_a_file_that_is_no_text(install, run):
     assert result.stderr.endswith("hermes-mobile.service cannot be written: it is no text\n")
 
 
-@pytest.mark.parametrize("place", ["/home/me/venv", "/root/.local", "/tmp/venv"])  # noqa: S108
-def test_an_installation_that_the_service_cannot_see(run, monkeypatch, place):
+@pytest.mark.parametrize("hidden", systemd.HIDDEN)
+def test_an_installation_that_the_service_cannot_see(run, monkeypatch, hidden):
     """The sandbox hides people's homes and has a /tmp of its own: it is said before it fails."""
+    place = f"{hidden}/venv"
     monkeypatch.setattr(sys, "prefix", place)
     result = run()
     assert result.exit_code == 0
