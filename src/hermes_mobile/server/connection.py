@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import structlog
 import trio
 from attrs import asdict, define
-from trio_websocket import ConnectionClosed, wrap_server_stream
+from trio_websocket import ConnectionClosed
 
 from hermes_mobile.protocol.codec import decode, decode_hello, encode
 from hermes_mobile.protocol.errors import ErrorCode, ProtocolError, bad_frame
@@ -29,7 +29,6 @@ from hermes_mobile.server.gathering import gathering
 from hermes_mobile.server.heartbeat import Heartbeat
 from hermes_mobile.server.outbox import Outbox
 from hermes_mobile.server.scanner import FrameScanner, Opcode, server_frame
-from hermes_mobile.server.stream import RECEIVE_BYTES
 from hermes_mobile.server.timer import Timer
 from hermes_mobile.server.upgrade import Place, RefusedError, receive_upgrade, refuse
 from hermes_mobile.server.wire import Wire
@@ -37,8 +36,6 @@ from hermes_mobile.server.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from trio_websocket import WebSocketConnection
 
     from hermes_mobile.protocol.frames import ClientFrame, Hello
     from hermes_mobile.server.access import Admission
@@ -55,8 +52,6 @@ DRAIN_SECONDS: Final = 2.0
 """How long an ending connection may take to write what is queued."""
 OUTBOX_RESERVE: Final = 256
 """Room in the outbox beside full queues: open cards shown anew, states, pings."""
-NO_LIMIT: Final = 2**63
-"""For the library's own limit, in characters: the scanner counts bytes (D3)."""
 
 
 @define
@@ -135,15 +130,13 @@ class Connection:
     async def serve(self) -> None:
         """Live from the upgrade to the close."""
         try:
-            async with trio.open_nursery() as library:  # for trio-websocket's own task
-                websocket = await self._upgrade(library)
-                if websocket is not None:
-                    async with trio.open_nursery() as self._nursery:
-                        with self._reading:
-                            await gathering(self._read(websocket), lambda: self.writer)
-                        await self._drain()
-                        self._nursery.cancel_scope.cancel()
-                library.cancel_scope.cancel()
+            async with trio.open_nursery() as self._nursery:
+                wire = await self._upgrade()
+                if wire is not None:
+                    with self._reading:
+                        await gathering(self._read(wire), lambda: self.writer)
+                    await self._drain()
+                self._nursery.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001 - the boundary: no fault leaves its connection
             log.error("connection fault", device=self.record.device, **where(error))
             self._ending = endings.INTERNAL
@@ -156,7 +149,7 @@ class Connection:
         if self._wire is not None:
             await self._wire.close(ending)
 
-    async def _upgrade(self, library: trio.Nursery) -> WebSocketConnection | None:
+    async def _upgrade(self) -> Wire | None:
         """Get from TCP to a WebSocket; None when there will be none (D1, D4, D37)."""
         settings = self.hub.settings
         self._opening.deadline = trio.current_time() + settings.upgrade_timeout
@@ -166,30 +159,22 @@ class Connection:
                 if received is None:
                     return None
                 request, self._peer = received
-                self._wire = Wire(self._stream, self._scanner, request)
-                proposal = await wrap_server_stream(
-                    library,
-                    self._wire,
-                    max_message_size=NO_LIMIT,
-                    receive_buffer_size=RECEIVE_BYTES,
-                )
-                return await proposal.accept()
-            except (ConnectionClosed, trio.BrokenResourceError):
+                await self._stream.send_all(request.acceptance)
+                self._wire = Wire(self._stream, self._scanner, request.rest, self._nursery)
+            except trio.BrokenResourceError:
                 self._ending = endings.LOST
             except RefusedError as refusal:
                 self.hub.metrics.refused_in_http(refusal.status)
                 self._ending = Ending(f"http {refusal.status.value}")
                 await refuse(self._stream, refusal.status, settings.path)
-        return None
+        return self._wire
 
-    async def _read(self, websocket: WebSocketConnection) -> None:
+    async def _read(self, wire: Wire) -> None:
         """Act on what the peer sends, hello first, until either side ends the connection."""
-        wire = self._wire
-        assert wire is not None  # noqa: S101 - the upgrade came through it
         try:
-            await self._welcome(await self._receive_hello(wire, websocket))
+            await self._welcome(await self._receive_hello(wire), wire)
             while True:
-                data = await wire.receive_message(websocket)
+                data = await wire.receive_message()
                 if self._ending is not None:
                     return  # another connection has the device now (D11)
                 try:
@@ -216,15 +201,15 @@ class Connection:
         finally:
             self.hub.metrics.received(frame, data)
 
-    async def _receive_hello(self, wire: Wire, websocket: WebSocketConnection) -> Hello:
+    async def _receive_hello(self, wire: Wire) -> Hello:
         timeout = self.hub.settings.hello_timeout
         with trio.move_on_after(timeout):
-            return self._take(await wire.receive_message(websocket), decode_hello)
+            return self._take(await wire.receive_message(), decode_hello)
         raise bad_frame(
             f"hello timeout: the first frame must come within {timeout:g} s", fatal=True
         )
 
-    async def _welcome(self, hello: Hello) -> None:
+    async def _welcome(self, hello: Hello, wire: Wire) -> None:
         """Admit the peer, make it the device's connection, and start its tasks (D7 to D13)."""
         hub, client = self.hub, self._peer.client
         if delay := hub.throttle.hello_delay(client, trio.current_time()):
@@ -237,7 +222,7 @@ class Connection:
         self._heartbeat = Heartbeat(
             hub.settings.ping_interval, hub.settings.ping_timeout, trio.current_time()
         )
-        self._start_tasks()
+        self._start_tasks(wire)
         self.outbox.put(
             Ready(
                 session="" if session is None else session.name,
@@ -268,9 +253,8 @@ class Connection:
         session.keeps_nothing = admission.generated
         return session
 
-    def _start_tasks(self) -> None:
-        assert self._wire is not None  # noqa: S101 - hello came through it
-        self.writer = Writer(self.outbox, self._wire, self.hub.metrics, self._written)
+    def _start_tasks(self, wire: Wire) -> None:
+        self.writer = Writer(self.outbox, wire, self.hub.metrics, self._written)
         self._nursery.start_soon(self._write, self.writer)
         self._nursery.start_soon(self._keep_time)
         if self.admission.may_deliver:

@@ -41,6 +41,8 @@ class Opcode(IntEnum):
 
 
 DATA_OPCODES: Final = (Opcode.CONTINUATION, Opcode.TEXT, Opcode.BINARY)
+KEPT_OPCODES: Final = (Opcode.PONG, Opcode.CLOSE)
+"""Their payload says something here."""
 
 
 class FrameScanner:
@@ -60,12 +62,14 @@ class FrameScanner:
         self._opcode = Opcode.CONTINUATION
         self._final = True
         self._payload_left = 0
-        self._pong = bytearray()  # mask and payload of a pong that is being read
+        self._kept = bytearray()  # mask and payload of a pong or a Close that is being read
         self._in_message = False
         self._payload_bytes = 0  # of the message so far
         self._wire_bytes = 0  # the same with its headers
         self.violation: CloseCode | None = None
         self.close_seen = False
+        self.close_payload = b""
+        """What the peer's Close frame holds, its code first."""
         self.message_ended = False
         """Whether the bytes last fed end with a message."""
 
@@ -137,8 +141,8 @@ class FrameScanner:
 
     def _read_payload(self, data: bytes, position: int) -> int:
         step = min(self._payload_left, len(data) - position)
-        if self._opcode is Opcode.PONG:
-            self._pong += data[position : position + step]
+        if self._opcode in KEPT_OPCODES:
+            self._kept += data[position : position + step]
         self._payload_left -= step
         if not self._payload_left:
             self._end_frame()
@@ -193,8 +197,8 @@ class FrameScanner:
                 self.violation = CloseCode.REFUSED
                 return
             self._in_message = True
-        elif self._opcode is Opcode.PONG:
-            self._pong[:] = header[-MASK_BYTES:]
+        elif self._opcode in KEPT_OPCODES:
+            self._kept[:] = header[-MASK_BYTES:]
         self._payload_left = length
         if not length:
             self._end_frame()
@@ -208,11 +212,15 @@ class FrameScanner:
                     self._payload_bytes = self._wire_bytes = 0
                     self.limit = self._later_limit
             case Opcode.PONG:
-                self._on_pong(unmasked(self._pong[MASK_BYTES:], self._pong[:MASK_BYTES]))
+                self._on_pong(self._kept_payload())
             case Opcode.CLOSE:
                 self.close_seen = True
+                self.close_payload = self._kept_payload()
             case Opcode.PING:
                 pass
+
+    def _kept_payload(self) -> bytes:
+        return unmasked(self._kept[MASK_BYTES:], self._kept[:MASK_BYTES])
 
 
 def _header_bytes(header: bytearray) -> int:

@@ -1,13 +1,15 @@
 """The HTTP request that opens a WebSocket, as far as it decides who may go on (D1, D4, D26, D37).
 
-The request is validated here and the library gets one of ours in its place: a refusal should say in
-words what this port is and end at once, and a hostile head must not be the library's to stumble over.
+It is validated and answered here: a refusal should say in words what this port is and end at once, and
+a hostile head must not be a library's to stumble over.
 """
 
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from contextlib import suppress
+from hashlib import sha1
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 MAX_REQUEST_BYTES: Final = 16 * 1024
 CONTROL_CHARACTER: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 END_OF_HEAD: Final = b"\r\n\r\n"
+KEY_SUFFIX: Final = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""What RFC 6455 appends to the peer's key before it is hashed."""
 DISCARD_SECONDS: Final = 1.0
 """How long a refused peer is listened to, so that it can read the refusal."""
 
@@ -59,12 +63,13 @@ class UpgradeRequest:
         )
 
     @property
-    def head(self) -> bytes:
-        """The same request in the server's own words: nothing is the peer's but the key."""
+    def acceptance(self) -> bytes:
+        """The whole HTTP answer that opens the WebSocket; compression is never negotiated."""
+        key = self.headers[b"sec-websocket-key"][0]
+        digest = b64encode(sha1(key + KEY_SUFFIX, usedforsecurity=False).digest())
         return (
-            b"GET / HTTP/1.1\r\nHost: device\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-            b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n\r\n"
-            % self.headers[b"sec-websocket-key"][0]
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            b"Sec-WebSocket-Accept: %s\r\n\r\n" % digest
         )
 
     def _lists(self, name: bytes, token: bytes) -> bool:

@@ -1,9 +1,8 @@
-"""The seam under trio-websocket: a stream of ours that it reads from and answers control frames through.
+"""What is spoken on an upgraded connection: messages in, whole frames out, and how it ends.
 
-The library does the upgrade, joins fragments, checks their UTF-8, and answers pings and the peer's
-Close. Ours are: what may be read at all (`scanner`), texts that stand whole in what was received, whole
-server frames written beside the library's, one at a time, so that many go out in one write, and the end
-of the connection.
+Texts that stand whole in what was received are read here, and the Close frame. All else goes through
+trio-websocket, which joins fragments, checks their UTF-8, and answers pings. Frames of ours and
+its own are written one write at a time, so that many go out in one.
 """
 
 from __future__ import annotations
@@ -14,44 +13,40 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from hermes_mobile.protocol.codec import encode
+from hermes_mobile.protocol.errors import CloseCode
+from hermes_mobile.server.library import Library
 from hermes_mobile.server.scanner import FRAMES_AT_ONCE, Opcode, server_frame
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from trio_websocket import WebSocketConnection
-
     from hermes_mobile.server.ending import Ending
     from hermes_mobile.server.scanner import FrameScanner
     from hermes_mobile.server.stream import SocketStream
-    from hermes_mobile.server.upgrade import UpgradeRequest
 
 CLOSE_TIMEOUT: Final = 2.0
 """Seconds that the peer has for its side of the closing handshake."""
+CODE_BYTES: Final = 2
+"""Of a Close frame's payload: its code, before its reason."""
 
 
-class Wire(trio.abc.Stream):
-    """`request` was read already; the library gets its head first.
+class Wire:
+    """`rest` is what was received behind the request; the library's task runs in `nursery`.
 
     The connection's reader reads the socket, by `receive_message`, and passes on to the library what
     it does not read itself. So a small text costs one task's wake-up, not three.
     """
 
     def __init__(
-        self,
-        stream: SocketStream,
-        scanner: FrameScanner,
-        request: UpgradeRequest,
+        self, stream: SocketStream, scanner: FrameScanner, rest: bytes, nursery: trio.Nursery
     ) -> None:
         self._stream = stream
         self._scanner = scanner
-        self._head = request.head
-        self._data = request.rest
+        self._data = rest
+        self._nursery = nursery
         self._position = 0  # in the data, up to where it was acted on
         self._texts = 0  # in a row, without letting other tasks run
-        self._to_library: trio.MemorySendChannel[bytes]
-        self._from_peer: trio.MemoryReceiveChannel[bytes]
-        self._to_library, self._from_peer = trio.open_memory_channel(0)
+        self._library: Library | None = None
         self._library_has_message = False
         self._turn = trio.Semaphore(
             1, max_value=1
@@ -59,21 +54,23 @@ class Wire(trio.abc.Stream):
         self._left = False
         self._torn = False  # a frame was begun and not finished: nothing can follow it
         self._unsent: bytes | memoryview = (
-            b""  # of what `send_now` was given: `finish_send` is to follow
+            b""  # of what `send_now` was given: `finish_send` follows
         )
         self.listening = False
         """Whether the peer is waited for; if not, its silence is not its own."""
 
-    async def receive_message(self, websocket: WebSocketConnection) -> str | bytes:
-        """Wait for the next whole message; `websocket` is the library's side of this wire.
+    # Reading
+
+    async def receive_message(self) -> str | bytes:
+        """Wait for the next whole message.
 
         Errors: EndOfChannel when the peer has ended or broke a rule (the scanner knows which);
         ConnectionClosed when the library ended the connection.
         """
         while True:
-            if self._library_has_message:
+            if self._library is not None and self._library_has_message:
                 self._library_has_message = False
-                return await websocket.get_message()
+                return await self._library.get_message()
             if self._position == len(self._data):
                 self._data = b""  # it may be large, and the next one long in coming
                 self._position = self._texts = 0
@@ -124,23 +121,23 @@ class Wire(trio.abc.Stream):
         """Let the library read what comes next, up to the end of a message."""
         start = self._position
         self._position = self._scanner.feed(self._data, start)
-        if self._scanner.violation is not None:
-            raise trio.EndOfChannel
+        if self._scanner.ended:
+            raise trio.EndOfChannel  # `close` answers
+        if self._library is None:
+            self._library = await Library(self.send_all, self._library_left).open(self._nursery)
         try:
-            await self._to_library.send(self._data[start : self._position])
+            await self._library.read(self._data[start : self._position])
         except trio.BrokenResourceError:
             self._library_has_message = True  # its last word: it has left
         else:
-            self._library_has_message = self._scanner.message_ended or self._scanner.close_seen
+            self._library_has_message = self._scanner.message_ended
 
-    async def receive_some(self, max_bytes: int | None = None) -> bytes:  # noqa: ARG002 - the port
-        """Give the library its next bytes."""
-        if self._left:
-            raise trio.ClosedResourceError
-        if self._head:
-            head, self._head = self._head, b""
-            return head
-        return await self._from_peer.receive()
+    def _library_left(self) -> None:
+        """Let the reader know, wherever it waits, that the library takes nothing more."""
+        self._left = True
+        self._stream.interrupt()
+
+    # Writing
 
     @property
     def free(self) -> bool:
@@ -185,37 +182,18 @@ class Wire(trio.abc.Stream):
             self._torn = True
             await send(data)
             self._torn = False
-        except trio.BrokenResourceError:
-            self._let_go()  # if this was the library's, it ends without a word
-            raise
         finally:
             self._turn.release()
 
-    async def wait_send_all_might_not_block(self) -> None:
-        await self._stream.wait_send_all_might_not_block()
-
-    async def aclose(self) -> None:
-        """Let the library leave; the socket stays open for `close`."""
-        self._left = True
-        self._let_go()
-        await trio.lowlevel.checkpoint()
-
-    def _let_go(self) -> None:
-        """Let the reader know that the library takes nothing more, wherever it waits."""
-        self._from_peer.close()
-        self._stream.interrupt()
+    # The end
 
     async def close(self, ending: Ending) -> None:
         """Say the last words and the Close frame, hear the peer's, and close the socket.
 
         Call it when no other task uses the wire any more. *Limits*: CLOSE_TIMEOUT seconds.
         """
-        answered = self._left and self._scanner.close_seen  # the peer's Close, by the library
-        if ending.code is not None and not self._torn and not self._unsent and not answered:
-            last = b""
-            if ending.error is not None:
-                last = server_frame(Opcode.TEXT, encode(ending.error))
-            last += server_frame(Opcode.CLOSE, ending.code.to_bytes(2) + ending.why.encode())
+        last = b"" if self._torn or self._unsent else self._last_words(ending)
+        if last:
             with (
                 trio.move_on_after(CLOSE_TIMEOUT),
                 suppress(trio.BrokenResourceError, trio.ClosedResourceError),
@@ -224,7 +202,21 @@ class Wire(trio.abc.Stream):
                 if not self._peer_closed(b""):
                     await self._stream.discard(until=self._peer_closed)
         self._data = b""  # the wire may be referred to for a while
+        if self._library is not None:
+            self._library.forget()
+            self._library = None
         await self._stream.aclose()
+
+    def _last_words(self, ending: Ending) -> bytes:
+        """What is still to be said; after the peer's Close, only the answer to it."""
+        if self._scanner.close_seen:
+            return server_frame(Opcode.CLOSE, answer_to_close(self._scanner.close_payload))
+        if ending.code is None:
+            return b""
+        last = server_frame(Opcode.CLOSE, ending.code.to_bytes(2) + ending.why.encode())
+        if ending.error is None:
+            return last
+        return server_frame(Opcode.TEXT, encode(ending.error)) + last
 
     def _peer_closed(self, data: bytes) -> bool:
         data, self._data = self._data[self._position :] + data, b""
@@ -233,3 +225,20 @@ class Wire(trio.abc.Stream):
         while position < len(data) and not self._scanner.ended:
             position = self._scanner.feed(data, position)
         return self._scanner.close_seen
+
+
+def answer_to_close(payload: bytes) -> bytes:
+    """What answers a Close frame with this payload: the same, or 1002 for what RFC 6455 forbids."""
+    code = int.from_bytes(payload[:CODE_BYTES])
+    try:
+        payload[CODE_BYTES:].decode()
+    except UnicodeDecodeError:
+        code = 0
+    if not payload or (len(payload) >= CODE_BYTES and may_be_sent(code)):
+        return payload
+    return CloseCode.PROTOCOL_ERROR.to_bytes(CODE_BYTES)
+
+
+def may_be_sent(code: int) -> bool:
+    """Whether a close code may stand on the wire: a registered one, or one of an app's own."""
+    return 1000 <= code <= 1003 or 1007 <= code <= 1014 or 3000 <= code <= 4999  # noqa: PLR2004
