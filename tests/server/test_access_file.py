@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hermes_mobile.server import access_file
 from hermes_mobile.server.access_file import open_access_file, open_devices, read, write
 from hermes_mobile.server.devices import AccessFileError, Credential, KnownDevice
+from hermes_mobile.server.settings import SettingsError
 
 PHONE = KnownDevice("phone", "Phone", "ios", 1_796_056_980, (Credential.of("t"),))
 
@@ -98,10 +99,10 @@ async def test_a_damaged_file(tmp_path, content, says):
         content = json.dumps({"version": 1, "devices": content})
     path = tmp_path / "devices.json"
     path.write_text(content)
-    with pytest.raises(AccessFileError) as raised:
+    with pytest.raises(SettingsError) as raised:
         async with open_devices(tmp_path):
             pass
-    assert str(raised.value).startswith(f"{path} ")
+    assert str(raised.value).startswith(f"MOBILE_STATE_DIR: {path} ")
     assert says in str(raised.value)
     assert path.read_text() == content
 

@@ -63,11 +63,11 @@ class Listener:
 async def open_listeners(settings: Settings, passed: Passed) -> AsyncIterator[list[Listener]]:
     """Every listener of the server but HTTP's; the first is the one that devices connect to.
 
-    Socket files that were made here are removed at the end of the block.
+    At the end of the block they are closed, and socket files that were made here are removed.
 
     *Errors*: ListenError.
     """
-    with ExitStack() as files:
+    with ExitStack() as opened:
 
         def open_local(
             name: str, path: Path | None, mode: int, group: str
@@ -75,11 +75,13 @@ async def open_listeners(settings: Settings, passed: Passed) -> AsyncIterator[li
             if name in passed or path is None:
                 return passed.get(name, ())
             try:
-                return [files.enter_context(open_socket_file(path, mode, group))]
+                return [opened.enter_context(open_socket_file(path, mode, group))]
             except SocketFileError as error:
                 raise ListenError(f"MOBILE_{name.upper()}_SOCKET: {error}") from None
 
         sockets = passed.get("ws") or await open_tcp("MOBILE", settings.host, settings.port)
+        for sock in sockets:
+            opened.enter_context(sock)
         mode, group = settings.deliver_socket_mode, settings.deliver_socket_group
         listeners = [
             Listener(sockets, serve_connection),
