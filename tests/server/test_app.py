@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from contextlib import asynccontextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from hermes_mobile.agents.demo import DemoAgent
 from hermes_mobile.server import app, listeners
 from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.settings import Settings
+from hermes_mobile.server.stream import SocketStream
 from street import PATIENCE, TOKEN, Caller
 
 if TYPE_CHECKING:
@@ -56,8 +58,9 @@ class Doorkeeper:
 async def accept_one(listener: socket.socket) -> Doorkeeper:
     """Run `accept` until somebody came in."""
     doorkeeper = Doorkeeper()
+    open_stream = partial(SocketStream, write_timeout=30.0)
     async with trio.open_nursery() as connections, trio.open_nursery() as accepting:
-        accepting.start_soon(listeners.accept, listener, doorkeeper, 30.0, connections)
+        accepting.start_soon(listeners.accept, listener, doorkeeper, open_stream, connections)
         with trio.fail_after(60):
             await doorkeeper.came.wait()
         accepting.cancel_scope.cancel()

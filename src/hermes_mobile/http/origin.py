@@ -24,7 +24,7 @@ def websocket_origin(headers: Headers, address: Address | None) -> str | None:
     host = HOST.fullmatch(headers.get("host", ""))
     if address is None or not address.port or host is None or came_through_proxy(headers):
         return None
-    return f"ws://{host[1]}:{address.port}"
+    return f"{address.scheme}://{host[1]}:{address.port}"
 
 
 def came_through_proxy(headers: Headers) -> bool:

@@ -32,7 +32,8 @@ def content_policy(websocket: str | None, *, framed: bool) -> str:
     connect = "'self'"
     if websocket is not None:
         # A policy has no way to write an IPv6 address; the scheme alone comes nearest.
-        connect += " ws:" if "[" in websocket else f" {websocket}"
+        scheme = websocket.partition("//")[0]
+        connect += f" {scheme if '[' in websocket else websocket}"
     directives = {
         "default-src": "'none'",
         "script-src": "'self'",

@@ -89,7 +89,7 @@ async def serve(
                         async with trio.open_nursery() as accepting:
                             for listener in listeners:
                                 accepting.start_soon(run_listener, listener, hub, connections)
-                            hub.address = Address.of(listeners[0].sockets[0], settings.path)
+                            hub.address = Address.of(listeners[0].sockets[0], settings)
                             announce(Phase.LISTENING, hub)
                             hangups, told = trio.open_memory_channel[None](1)
                             accepting.start_soon(run_reloads, hub, told, reload, announce)
@@ -111,10 +111,11 @@ async def serve(
 
 async def run_listener(listener: Listener, hub: Hub, connections: trio.Nursery) -> None:
     """Accept on every socket of a listener, until cancelled."""
-    serve_peer, write_timeout = partial(listener.serve_peer, hub), hub.settings.write_timeout
+    serve_peer = partial(listener.serve_peer, hub)
+    open_stream = partial(hub.open_stream, secure=listener.secure)
     async with trio.open_nursery() as accepting:
         for sock in listener.sockets:
-            accepting.start_soon(accept, sock, serve_peer, write_timeout, connections)
+            accepting.start_soon(accept, sock, serve_peer, open_stream, connections)
 
 
 async def wait_for_end(signals: AsyncIterator[int], hangups: trio.MemorySendChannel[None]) -> int:

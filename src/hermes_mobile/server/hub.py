@@ -19,7 +19,9 @@ from hermes_mobile.server.devices import Devices
 from hermes_mobile.server.fault import where
 from hermes_mobile.server.metrics import Metrics
 from hermes_mobile.server.registry import Registry
+from hermes_mobile.server.stream import SocketStream
 from hermes_mobile.server.throttle import PendingHellos, Throttle
+from hermes_mobile.server.tls import TlsStream
 from hermes_mobile.server.turn import Conversation
 from hermes_mobile.server.wake import Wake
 
@@ -41,20 +43,25 @@ class Address:
     host: str
     port: int
     path: str
+    secure: bool = False
 
     @classmethod
-    def of(cls, listener: socket.socket, path: str) -> Address:
+    def of(cls, listener: socket.socket, settings: Settings) -> Address:
         if listener.family == socket.AF_UNIX:
-            return cls(listener.getsockname(), 0, path)
+            return cls(listener.getsockname(), 0, settings.path)
         host, port = listener.getsockname()[:2]
-        return cls(host, port, path)
+        return cls(host, port, settings.path, settings.tls is not None)
+
+    @property
+    def scheme(self) -> str:
+        return "wss" if self.secure else "ws"
 
     @property
     def url(self) -> str:
         if not self.port:
             return f"unix:{self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"ws://{host}:{self.port}{self.path}"
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
 
 
 class Hub:
@@ -96,6 +103,16 @@ class Hub:
         self._quiet = trio.Event()
         self._run_id = secrets.token_hex(6)
         self._numbers = count(1)
+
+    def open_stream(self, sock: socket.socket, *, secure: bool) -> SocketStream:
+        """The stream on a socket that was accepted; a secure one has TLS, once that is set up.
+
+        What comes by a Unix socket goes through no network, and needs none.
+        """
+        settings = self.settings
+        if not secure or settings.tls is None or sock.family == socket.AF_UNIX:
+            return SocketStream(sock, settings.write_timeout)
+        return TlsStream(sock, settings.write_timeout, settings.tls)
 
     def apply(self, settings: Settings) -> None:
         """Go by other settings from now on; what has begun goes on as it was."""

@@ -21,7 +21,7 @@ from hermes_mobile.server.admin import AdminSide
 from hermes_mobile.server.agent_line import serve_agent
 from hermes_mobile.server.connection import serve_connection
 from hermes_mobile.server.socket_file import SocketFileError, open_socket_file
-from hermes_mobile.server.stream import SEND_BUFFER_BYTES, SocketStream
+from hermes_mobile.server.stream import SEND_BUFFER_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from hermes_mobile.server.hub import Hub
     from hermes_mobile.server.settings import Settings
+    from hermes_mobile.server.stream import SocketStream
 
 log = structlog.get_logger()
 
@@ -57,6 +58,8 @@ class Listener:
 
     sockets: Sequence[socket.socket]
     serve_peer: Callable[[Hub, SocketStream, str], Awaitable[None]]
+    secure: bool = False
+    """Whether with TLS, once that is set up."""
 
 
 @asynccontextmanager
@@ -84,7 +87,7 @@ async def open_listeners(settings: Settings, passed: Passed) -> AsyncIterator[li
             opened.enter_context(sock)
         mode, group = settings.deliver_socket_mode, settings.deliver_socket_group
         listeners = [
-            Listener(sockets, serve_connection),
+            Listener(sockets, serve_connection, secure=True),
             Listener(open_local("deliver", settings.deliver_socket, mode, group), serve_courier),
             Listener(open_local("admin", settings.admin_socket, 0o600, ""), AdminSide().serve),
         ]
@@ -130,7 +133,7 @@ async def open_tcp(prefix: str, host: str, port: int) -> list[socket.socket]:
 async def accept(
     listener: socket.socket,
     serve_peer: Callable[[SocketStream, str], Awaitable[None]],
-    write_timeout: float,
+    open_stream: Callable[[socket.socket], SocketStream],
     connections: trio.Nursery,
 ) -> None:
     """Accept for ever; `serve_peer` runs in `connections`, with the stream and the peer's address.
@@ -146,7 +149,7 @@ async def accept(
                 for _ in range(ACCEPTS_AT_ONCE):
                     peer, address = listener.accept()
                     host = "unix" if peer.family == socket.AF_UNIX else address[0]
-                    connections.start_soon(serve_peer, SocketStream(peer, write_timeout), host)
+                    connections.start_soon(serve_peer, open_stream(peer), host)
             except BlockingIOError:
                 continue
             except OSError as error:

@@ -19,6 +19,7 @@ from hermes_mobile.server.settings import (
     Settings,
     SettingsError,
 )
+from hermes_mobile.server.tls import load_context
 from hermes_mobile.server.values import is_loopback
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def load_settings(
     http = (settings.http_host, settings.http_port)
     if settings.http_port and http == (settings.host, settings.port):
         raise SettingsError("MOBILE_HTTP_PORT must be another port than MOBILE_PORT, or off")
+    settings = evolve(settings, tls=load_context(settings.tls_cert, settings.tls_key))
     return _with_token(settings, environ, made_token)
 
 

@@ -48,7 +48,7 @@ def _device_warnings(settings: Settings) -> Iterator[str]:
 
 
 def _exposure_warnings(settings: Settings) -> Iterator[str]:
-    if not is_loopback(settings.host):
+    if not is_loopback(settings.host) and settings.tls is None:
         yield "MOBILE_HOST opens an unencrypted port to other machines: put a TLS proxy before it"
     if any(network.prefixlen == 0 for network in settings.trusted_proxies):
         yield "MOBILE_TRUSTED_PROXIES trusts everyone: any peer can pose as any address"

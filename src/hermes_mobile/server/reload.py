@@ -6,7 +6,7 @@ whose device's place on the allow-list, was withdrawn.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import trio
@@ -25,6 +25,8 @@ log = structlog.get_logger()
 
 FIXED_SOURCES = frozenset({"environment", "credentials"})
 """Where a process finds the same until it is started again."""
+TLS = frozenset({"tls_cert", "tls_key"})
+"""A renewed certificate is taken; but whether there is one at all, clients have to know before."""
 
 
 @frozen
@@ -73,15 +75,19 @@ def compare(before: Settings, found: Settings) -> Change:
     """
     if found.token_made and not before.token_made:
         raise SettingsError("MOBILE_TOKEN must be set: one is made up at the start only")
-    kept, applied, need_restart = {}, [], []
+    kept: dict[str, Any] = {}
+    applied, need_restart = [], []
+    switched = TLS if (before.tls is None) is not (found.tls is None) else ()
     for variable, attribute in VARIABLES.items():
         old = getattr(before, attribute.name)
         if getattr(found, attribute.name) == old:
             continue
-        if attribute.metadata["restart"]:
+        if attribute.metadata["restart"] or attribute.name in switched:
             kept[attribute.name] = old
             need_restart.append(variable)
         else:
             applied.append(variable)
+    if switched:
+        kept["tls"] = before.tls
     not_read_again = [name for name in VARIABLES if found.sources.get(name) in FIXED_SOURCES]
     return Change(evolve(found, **kept), applied, need_restart, not_read_again)

@@ -13,6 +13,7 @@ from hermes_mobile.server.values import Command, FileMode, Network, Token
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+    from ssl import SSLContext
 
 Default = TypeVar("Default")
 Value = TypeVar("Value")
@@ -71,6 +72,8 @@ class Settings:
     )
     deliver_socket_group: str = setting("", values.group, restart=True)
     admin_socket: Path | None = setting(None, values.socket_path, restart=True)  # noqa: RUF009 - a field
+    tls_cert: Path | None = setting(None, values.file)  # noqa: RUF009 - a field
+    tls_key: Path | None = setting(None, values.file)  # noqa: RUF009 - a field
 
     agent: str = setting("demo", str, restart=True)
     agent_command: Command | None = setting(None, values.command, restart=True)  # noqa: RUF009 - a field
@@ -124,6 +127,8 @@ class Settings:
 
     token_made: bool = False
     """`token` was made up for this run (D36)."""
+    tls: SSLContext | None = field(default=None, eq=False, repr=False)
+    """What `tls_cert` and `tls_key` held when the settings were read."""
     sources: Mapping[str, str] = field(factory=dict, eq=False, repr=False)
     """Where each setting came from, by variable; one that is absent has its default."""
 

@@ -216,6 +216,12 @@ def socket_path(text: str) -> Path | None:
     return Path(text)
 
 
+def file(text: str) -> Path:
+    if "\0" in text:
+        raise ValueError("must be the path of a file")
+    return Path(text)
+
+
 def directory(text: str) -> Path:
     if "\0" in text:
         raise ValueError("must be the path of a directory")
