@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -14,6 +16,7 @@ from hermes_mobile.cli import main, systemd
 UNITS = "etc/systemd/system"
 SERVICE = f"{UNITS}/hermes-mobile.service"
 SETTINGS = "etc/hermes-mobile/hermes-mobile.toml"
+SECRETS = "etc/hermes-mobile/credentials"
 
 
 @pytest.fixture
@@ -77,11 +80,13 @@ def test_the_units_are_installed(install, tmp_path):
     }
     for path in files:
         assert f"written    {install.root / path}\n" in said
-    assert f"{tmp_path}/bin/hermes-mobile token > /etc/hermes-mobile/token" in said
+    assert f"{tmp_path}/bin/hermes-mobile token > /etc/hermes-mobile/credentials/token" in said
     (enable,) = [line for line in said.splitlines() if "systemctl enable --now" in line]
     units = {Path(path).name for path in files if path.startswith(UNITS)}
     assert set(enable.split()[3:]) == units - {"hermes-mobile-agent.socket"}
     assert (install.root / SERVICE).stat().st_mode & 0o777 == 0o644
+    assert (install.root / SECRETS).stat().st_mode & 0o777 == 0o700
+    assert f"written    {install.root / SECRETS}/\n" in said
 
 
 def test_drop_ins_are_installed_beside_their_units(install):
@@ -117,6 +122,21 @@ def test_a_file_that_cannot_be_written(run, tmp_path):
     assert result.exit_code == 78
     assert result.stderr.startswith(f"Error: {tmp_path}/{UNITS}/hermes-mobile")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_directory_that_cannot_be_made(run, monkeypatch, tmp_path):
+    """The same: here the disk is full once the files are written."""
+    mkdir = Path.mkdir
+
+    def refuse_the_last(directory: Path, *how, **more) -> None:
+        if directory.name == "credentials":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        mkdir(directory, *how, **more)
+
+    monkeypatch.setattr(Path, "mkdir", refuse_the_last)
+    result = run("--install", "--root", str(tmp_path))
+    assert result.exit_code == 78
+    assert result.stderr == f"Error: {tmp_path / SECRETS} cannot be made: No space left on device\n"
 
 
 def test_a_file_that_is_no_text(install, run):

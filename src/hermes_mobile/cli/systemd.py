@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 CHECKOUT: Final = Path(__file__).parents[3] / "docs" / "deploy" / "systemd"
 UNITS: Final = PurePosixPath("/etc/systemd/system")
 SETTINGS: Final = PurePosixPath("/etc/hermes-mobile/hermes-mobile.toml")
+SECRETS: Final = PurePosixPath("/etc/hermes-mobile/credentials")
 COMMAND: Final = "/opt/hermes-mobile/bin/hermes-mobile"
 """What the unit starts as it stands in the documentation."""
 HIDDEN: Final = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108 - never written to
@@ -32,7 +33,7 @@ ENABLED: Final = (
 """What everybody needs; a socket for the agent only who has one there."""
 NEXT_STEPS: Final = f"""
 Next, as root:
-  (umask 077; {{command}} token > {SETTINGS.parent}/token)    # once; then tell it to your apps
+  {{command}} token > {SECRETS}/token    # once; then tell it to your apps
   editor {SETTINGS}
   systemctl daemon-reload
   systemctl enable --now {ENABLED}
@@ -79,6 +80,7 @@ def systemd(install: bool, drop_ins: tuple[str, ...], replace: bool, root: Path)
         return
     for path, text in texts.items():
         click.echo(write(root / path.relative_to("/"), text, replace=replace and path != SETTINGS))
+    click.echo(make_private(root / SECRETS.relative_to("/")))
     click.echo(NEXT_STEPS.format(command=command))
 
 
@@ -142,3 +144,17 @@ def write(path: Path, text: str, *, replace: bool) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise ConfigurationError(f"{path} cannot be written: {reason}") from error
     return f"{'replaced' if known is not None else 'written':<9}  {path}"
+
+
+def make_private(directory: Path) -> str:
+    """Make a directory that only its owner can look into; says what became of it.
+
+    *Errors*: ConfigurationError when it cannot be made.
+    """
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        return f"unchanged  {directory}/"
+    except OSError as error:
+        raise ConfigurationError(f"{directory} cannot be made: {error.strerror}") from error
+    return f"written    {directory}/"
