@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 TOKEN = "a-token-of-the-street"
 PATIENCE = 20.0
@@ -81,10 +81,10 @@ class ServerProcess:
             )
         assert self.process.stdout is not None
         self.banner = self.process.stdout.readline()
-        listens = re.search(r"ws://\S+:(\d+)/ws", self.banner)
+        listens = re.search(r"ws://(\S+):(\d+)/ws", self.banner)
         assert listens, self._log.read_text()
         self.url = listens[0]
-        self.port = int(listens[1])
+        self.host, self.port = listens[1], int(listens[2])
 
     @property
     def log_text(self) -> str:
@@ -132,15 +132,19 @@ class ServerProcess:
             self.process.stdout.close()
 
     @asynccontextmanager
-    async def call(self, source: str = "127.0.0.1", receive_buffer: int | None = None):
+    async def call(
+        self,
+        source: str = "127.0.0.1",
+        receive_buffer: int | None = None,
+        open_socket: Callable[[], trio.socket.SocketType] = trio.socket.socket,
+    ):
         """A TCP connection from the address `source`, closed with the block."""
-        sock = trio.socket.socket()
-        with sock:
+        with open_socket() as sock:
             if receive_buffer is not None:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
             sock.setsockopt(socket.IPPROTO_IP, socket.IP_BIND_ADDRESS_NO_PORT, 1)
             await sock.bind((source, 0))
-            await sock.connect(("127.0.0.1", self.port))
+            await sock.connect((self.host, self.port))
             yield Caller(sock)
 
     @asynccontextmanager
