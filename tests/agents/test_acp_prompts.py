@@ -124,9 +124,8 @@ async def test_what_is_not_known_is_passed_over(tmp_path, autojump_clock, logs):
         await actor.end_turn(prompt)
         frames = await peer.receive_until("typing", stop=True)
     assert texts(frames)[-1] == "heard"
-    assert {entry["event"] for entry in logs if entry["log_level"] in {"error", "warning"}} <= {
-        "agent's notification failed"
-    }
+    loud = [entry["event"] for entry in logs if entry["log_level"] in {"error", "warning"}]
+    assert loud == ["agent's notification failed"]
 
 
 async def test_what_we_do_not_offer(tmp_path, autojump_clock):
@@ -282,17 +281,87 @@ async def test_a_session_that_may_be_stuck_is_forked(tmp_path, autojump_clock):
         assert prompt["params"]["sessionId"] == "s2"
 
 
-async def test_a_prompt_that_fails(tmp_path, autojump_clock):
-    """Issue 7: it is this turn's failure; the session is taken up again, or is a new one."""
+async def test_without_forks_a_session_is_used_as_it_is(tmp_path, autojump_clock):
+    """Issue 7: an agent may fail a prompt that is cancelled, and be well."""
     async with open_stage(tmp_path) as (house, stage):
         peer, actor, prompt = await first_prompt(house, stage)
+        await peer.say("m2", "/stop")
+        await actor.expect("session/cancel")
         await actor.fail(prompt, -32603)
+        await peer.say("m3", "again")
+        prompt = await actor.expect("session/prompt")
+        assert prompt["params"]["sessionId"] == "s1"
+
+
+async def test_a_prompt_that_fails(tmp_path, autojump_clock):
+    """Issue 7: it is this turn's failure, and may be sent again; the session stays."""
+    async with open_stage(tmp_path) as (house, stage):
+        peer, actor, prompt = await first_prompt(house, stage)
+        await actor.send(id=prompt["id"], error="odd")
+        assert (await peer.expect("error"))["id"] == "m1"
+        await peer.say("m1", "hello")
+        prompt = await actor.expect("session/prompt")
+        assert prompt["params"]["sessionId"] == "s1"
+
+
+async def test_a_session_that_the_agent_forgets(tmp_path, autojump_clock):
+    """Issue 7: the turn fails; the next one takes it up again, or, where it cannot, a new one."""
+    async with open_stage(tmp_path) as (house, stage):
+        peer, actor, prompt = await first_prompt(house, stage)
+        await actor.fail(prompt, -32002)
         assert (await peer.expect("error"))["id"] == "m1"
         await peer.say("m1", "hello")
         await actor.fail(await actor.expect("session/load"), -32002)
         await actor.open_session("s2")
         prompt = await actor.expect("session/prompt")
         assert prompt["params"]["sessionId"] == "s2"
+
+
+async def test_signing_in_again(tmp_path, autojump_clock):
+    """Issue 7: a key may have expired when a session is loaded; it is loaded after signing in."""
+    async with open_stage(tmp_path) as (house, stage):
+        peer, actor, prompt = await first_prompt(house, stage)
+        await actor.fail(prompt, -32002)
+        await peer.expect("error")
+        await peer.say("m1", "hello")
+        await actor.fail(await actor.expect("session/load"), -32000)
+        await actor.answer(await actor.expect("authenticate"))
+        await actor.answer(await actor.expect("session/load"), modes={})
+        prompt = await actor.expect("session/prompt")
+        assert prompt["params"]["sessionId"] == "s1"
+
+
+async def test_an_elicitation(tmp_path, autojump_clock):
+    """Issue 7: a clarify card, behind what was said before it; `/stop` cancels it."""
+    async with open_stage(tmp_path) as (house, stage):
+        peer, actor, _ = await first_prompt(house, stage)
+        schema = {"properties": {"drink": {"type": "string", "enum": ["Tea", "Coffee"]}}}
+        params = {"sessionId": "s1", "mode": "form", "message": "Which?", "requestedSchema": schema}
+        await actor.say("Well.")
+        await actor.send(id=5, method="elicitation/create", params=params)
+        frames = await peer.receive_until("prompt", kind="clarify")
+        assert texts(frames)[-1] == "Well."
+        await peer.send({"t": "prompt", "prompt_id": frames[-1]["id"], "option_id": "c0"})
+        assert await actor.receive() == {
+            "id": 5,
+            "result": {"action": "accept", "content": {"drink": "Tea"}},
+        }
+        await actor.send(id=6, method="elicitation/create", params=params)
+        await peer.expect("prompt", kind="clarify")
+        await peer.say("m2", "/stop")
+        answers = [await actor.receive(), await actor.receive()]
+        assert {"id": 6, "result": {"action": "cancel"}} in answers
+
+
+async def test_a_request_that_fails_within_us(tmp_path, autojump_clock, logs):
+    """Issue 7: what no agent should send is an error of that request, and of nothing else."""
+    async with open_stage(tmp_path) as (house, stage):
+        peer, actor, prompt = await first_prompt(house, stage)
+        await actor.send(**permission(sessionId=["odd"]))
+        assert (await actor.receive())["error"] == {"code": -32603, "message": "internal error"}
+        await actor.end_turn(prompt)
+        await peer.expect("typing", stop=True)
+    assert "agent's request failed" in [entry["event"] for entry in logs]
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ log = structlog.get_logger()
 PROTOCOL_VERSION: Final = 1
 AUTH_REQUIRED: Final = -32000
 """The error of an agent that wants `authenticate` first."""
+UNKNOWN_SESSION: Final = frozenset({-32002, INVALID_PARAMS})
+"""The errors of an agent that has forgotten a session: what is not found, or not a right parameter."""
 SETUP_SECONDS: Final = 120.0
 """For an agent to answer anything but a prompt: it may have to start tools of its own first."""
 CANCEL_SECONDS: Final = 10.0
@@ -145,8 +147,9 @@ class Client:
         )
         try:
             return (await call.result()).get("stopReason")
-        except RpcError:
-            self._doubt(prompt.turn.device_id)
+        except RpcError as error:
+            if error.code in UNKNOWN_SESSION:
+                self._open.pop(prompt.turn.device_id, None)
             raise
         except trio.Cancelled:
             prompt.end()
@@ -200,14 +203,10 @@ class Client:
         return _session_id_in(answer)
 
     async def _revived(self, session_id: str, *, stuck: bool) -> str | None:
-        """A session with the memory of one that was; None when the agent has none, or forgot it.
-
-        An agent may take a session whose prompt failed for one that still works, and only queue what
-        comes then (Hermes 0.19 does, after a cancelled tool). A fork of it is free.
-        """
+        """A session with the memory of one that was; None when the agent has none, or forgot it."""
         again = {"sessionId": session_id, **self._place()}
         try:
-            if stuck and self.capabilities.forks:
+            if stuck:
                 return _session_id_in(await self.connection.call("session/fork", again))
             if self.capabilities.loads:
                 self._loading[session_id] = 0
@@ -227,8 +226,14 @@ class Client:
         return {"cwd": str(self._settings.directory.absolute()), "mcpServers": []}
 
     def _doubt(self, device_id: str) -> None:
-        self._open.pop(device_id, None)
-        self._doubtful.add(device_id)
+        """Take note that a session may be stuck: its prompt was cancelled, and failed of it.
+
+        Hermes 0.19 fails so when a tool runs, believes that it still works on the prompt, and only
+        queues the next ones. A fork of the session is free. Without forks it is used as it is.
+        """
+        if self.capabilities.forks:
+            self._open.pop(device_id, None)
+            self._doubtful.add(device_id)
 
     # What the agent asks and tells
 
