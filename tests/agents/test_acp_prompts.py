@@ -9,6 +9,8 @@ import trio
 
 from acp_stage import open_stage
 from hermes_mobile import __version__
+from hermes_mobile.agents import OutgoingFile
+from hermes_mobile.agents.acp.updates import TooMuchError, Updates
 from house import chunk, texts
 
 DENIED = {"outcome": {"outcome": "selected", "optionId": "deny"}}
@@ -220,6 +222,9 @@ async def test_what_a_tool_call_told_before_is_on_the_card(tmp_path, autojump_cl
         card = await peer.expect("prompt")
         assert card["command"] == "Title 19"
         assert json.loads(card["description"]) == {"n": 19}
+        await actor.send(**permission(toolCall={"toolCallId": "t0"}) | {"id": 8})
+        card = await peer.expect("prompt")
+        assert card["command"] == "A tool of the agent"  # of the last 16 calls only
 
 
 async def test_stop_waits_for_the_agent(tmp_path, autojump_clock):
@@ -337,10 +342,12 @@ async def test_an_elicitation(tmp_path, autojump_clock):
         peer, actor, _ = await first_prompt(house, stage)
         schema = {"properties": {"drink": {"type": "string", "enum": ["Tea", "Coffee"]}}}
         params = {"sessionId": "s1", "mode": "form", "message": "Which?", "requestedSchema": schema}
-        await actor.say("Well.")
+        await actor.say("Well, ")
+        await peer.expect("message")
+        await actor.say("now.")
         await actor.send(id=5, method="elicitation/create", params=params)
         frames = await peer.receive_until("prompt", kind="clarify")
-        assert texts(frames)[-1] == "Well."
+        assert texts([frame for frame in frames if frame.get("final")]) == ["Well, now."]
         await peer.send({"t": "prompt", "prompt_id": frames[-1]["id"], "option_id": "c0"})
         assert await actor.receive() == {
             "id": 5,
@@ -407,6 +414,23 @@ async def test_more_than_can_be_shown(tmp_path, autojump_clock):
             await actor.update(sessionUpdate="agent_message_chunk", content=content)
         await actor.end_turn(prompt)
         assert (await peer.expect("error"))["id"] == "m1"
+
+
+async def test_what_was_shown_makes_room(tmp_path, autojump_clock, monkeypatch):
+    """Issue 7: the bound is on what waits, not on what an agent says in all."""
+    monkeypatch.setattr("hermes_mobile.agents.acp.updates.MAX_WAITING_BYTES", 10)
+    updates = Updates()
+    for _ in range(5):
+        data = {"type": "image", "data": "AAAAAAAA"}
+        updates.take_note({"sessionUpdate": "agent_message_chunk", "content": data})
+        assert isinstance(await updates.next(), OutgoingFile)
+        text = {"type": "text", "text": "six cs"}
+        updates.take_note({"sessionUpdate": "agent_message_chunk", "content": text})
+        assert await updates.next_text() == "six cs"
+    updates.take_note({"sessionUpdate": "agent_message_chunk", "content": text})
+    updates.take_note({"sessionUpdate": "agent_message_chunk", "content": text})
+    with pytest.raises(TooMuchError):
+        await updates.next()
 
 
 async def test_a_file_of_the_person(tmp_path, autojump_clock):
