@@ -66,15 +66,20 @@ async def until(happened):
         await trio.sleep(0.01)
 
 
-async def test_a_reply_grows(tmp_path):
-    """Issue 7: streamed chunks are states of one message; plans and thoughts are passed over."""
+async def test_what_an_agent_says(tmp_path):
+    """Issue 7: chunks are states of one message, images files; a refusal is said, thoughts are not."""
     async with acp_house(tmp_path) as house:
         peer = await house.connect()
         await peer.say("m1", "one two three")
         frames = await peer.receive_until("typing", stop=True)
-    messages = [frame for frame in frames if frame["t"] == "message"]
-    assert {frame["id"] for frame in messages} == {messages[0]["id"]}
-    assert (messages[-1]["text"], messages[-1]["final"]) == ("one two three ", True)
+        messages = [frame for frame in frames if frame["t"] == "message"]
+        assert {frame["id"] for frame in messages} == {messages[0]["id"]}
+        assert (messages[-1]["text"], messages[-1]["final"]) == ("one two three ", True)
+        await peer.say("m2", "/image")
+        media = await peer.expect("media", kind="image", mime="image/png")
+        assert base64.b64decode(media["data"]) == PIXEL
+        await peer.expect("typing", stop=True)
+        assert await said(peer, "m3", "/refuse") == ["The agent refuses to go on."]
 
 
 async def test_a_permission_is_asked_for(tmp_path):
@@ -155,29 +160,14 @@ async def test_what_a_plain_agent_is_refused(tmp_path):
     ]
 
 
-async def test_an_image_of_the_agent(tmp_path):
-    """Issue 7: it is a media frame."""
-    async with acp_house(tmp_path) as house:
-        peer = await house.connect()
-        await peer.say("m1", "/image")
-        media = await peer.expect("media", kind="image", mime="image/png")
-    assert base64.b64decode(media["data"]) == PIXEL
-
-
 async def test_an_agent_that_wants_to_be_signed_in(tmp_path):
     """Issue 7: `authenticate` with a method that needs nothing else, once it is asked for."""
     async with acp_house(tmp_path, "--signed-in-only") as house:
         assert await said(await house.connect(), "m1", "hello") == ["hello "]
 
 
-async def test_an_end_that_the_reply_does_not_show(tmp_path):
-    """Issue 7: a refusal of the agent is said."""
-    async with acp_house(tmp_path) as house:
-        assert await said(await house.connect(), "m1", "/refuse") == ["The agent refuses to go on."]
-
-
 async def test_stop_cancels_the_prompt(tmp_path):
-    """D27: the agent is told, says nothing more, and the session goes on."""
+    """D27, D34: the agent is told, says nothing more, its card is withdrawn, and the session goes on."""
     async with acp_house(tmp_path) as house:
         peer = await house.connect()
         await peer.say("m1", "/long")
@@ -185,19 +175,12 @@ async def test_stop_cancels_the_prompt(tmp_path):
         await peer.say("m2", "/stop")
         stopped = await peer.receive_until("typing", stop=True)
         assert "Stopped: 1 running, 0 waiting." in texts(stopped)
-        assert await said(peer, "m3", "/history") == ["/long"]
-
-
-async def test_stop_closes_the_card(tmp_path):
-    """D34: it is withdrawn, and the agent is told that the prompt is cancelled."""
-    async with acp_house(tmp_path) as house:
-        peer = await house.connect()
-        await peer.say("m1", "/run rm -r build")
+        await peer.say("m3", "/run rm -r build")
         card = await peer.expect("prompt")
-        await peer.say("m2", "/stop")
+        await peer.say("m4", "/stop")
         frames = await peer.receive_until("typing", stop=True)
         assert {"t": "prompt_done", "id": card["id"], "expired": True} in frames
-        assert await said(peer, "m3", "/history") == ["/run rm -r build"]
+        assert await said(peer, "m5", "/history") == ["/long | /run rm -r build"]
 
 
 async def test_each_device_has_a_session(tmp_path):
@@ -229,17 +212,20 @@ async def test_a_session_that_the_agent_has_lost(tmp_path):
 # The agent dies
 
 
-@pytest.mark.parametrize("words", ["/exit", "/exit-in-image"])
-async def test_a_crash_in_a_turn(tmp_path, words):
-    """Issue 7: `internal_error` for that turn; the connection stays, and the session with it."""
+async def test_a_crash_in_a_turn(tmp_path):
+    """Issue 7: amid a text or a file, `internal_error` for that turn; connection and session stay."""
     async with acp_house(tmp_path) as house:
         peer = await house.connect()
-        assert await said(peer, "m1", "hello") == ["hello "]
-        await peer.say("m2", words)
-        error = await peer.expect("error")
-        assert (error["code"], error["fatal"], error["id"]) == ("internal_error", False, "m2")
-        await peer.expect("typing", stop=True)
-        assert await said(peer, "m2", "/history") == [f"hello | {words}"]
+        for message, words in (("m1", "/exit"), ("m2", "/exit-in-image")):
+            await peer.say(message, words)
+            error = await peer.expect("error")
+            assert (error["code"], error["fatal"], error["id"]) == (
+                "internal_error",
+                False,
+                message,
+            )
+            await peer.expect("typing", stop=True)
+        assert await said(peer, "m2", "/history") == ["/exit | /exit-in-image"]
 
 
 async def test_a_crash_with_a_card_open(tmp_path):
@@ -258,24 +244,14 @@ async def test_a_crash_with_a_card_open(tmp_path):
 
 
 async def test_a_crash_while_idle(tmp_path):
-    """Issue 7: nobody notices; the next message finds the agent started again."""
+    """Issue 7: nobody notices; what it had started ends, and the next message finds a new one."""
     async with acp_house(tmp_path) as house:
         peer = await house.connect()
-        [pid] = await said(peer, "m1", "/pid")
-        os.kill(int(pid), signal.SIGKILL)
-        await until(lambda: not house.hub.agent.ready)
-        [other] = await said(peer, "m2", "/pid")
-        assert other != pid
-
-
-async def test_the_whole_group_ends(tmp_path):
-    """Issue 7: when the agent crashes, what it had started ends with it."""
-    async with acp_house(tmp_path) as house:
-        peer = await house.connect()
-        [pid] = await said(peer, "m1", "/pid")
-        [child] = await said(peer, "m2", "/child")
+        [pid], [child] = await said(peer, "m1", "/pid"), await said(peer, "m2", "/child")
         os.kill(int(pid), signal.SIGKILL)
         await until(lambda: gone(child))
+        [other] = await said(peer, "m3", "/pid")
+        assert other != pid
 
 
 # The server as a process
