@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,27 @@ async def test_devices_outlive_a_server(tmp_path):
         assert devices.owner_of(Credential.of(token)) == "phone"
         await devices.reload()
         assert [device.name for device in devices] == ["Phone"]
+
+
+async def test_a_write_that_nobody_waited_for(tmp_path, monkeypatch):
+    """It is made, but not after a later one, whose state is newer."""
+    may_go_on = threading.Event()
+    fsync = os.fsync
+
+    def slow_fsync(file):
+        may_go_on.wait(20)
+        fsync(file)
+
+    monkeypatch.setattr(access_file.os, "fsync", slow_fsync)
+    async with open_access_file(tmp_path) as file:
+        with trio.move_on_after(0.05):
+            await file.write([KnownDevice("given-up")])
+        async with trio.open_nursery() as nursery:
+            for name in ("second", "third"):
+                nursery.start_soon(file.write, [KnownDevice(name)])
+                await trio.testing.wait_all_tasks_blocked()
+            may_go_on.set()
+        assert [device.id for device in await file.read()] == ["third"]
 
 
 async def test_without_a_directory(tmp_path):

@@ -101,16 +101,29 @@ async def test_a_change_is_finished(autojump_clock):
     assert list(devices) == store.known
 
 
+async def test_a_disk_that_does_not_answer(autojump_clock):
+    """A change has 4 seconds; then it is given up in words, whoever waits, and the next one may work."""
+    store = FakeStore(seconds=60.0)
+    devices = Devices(store=store)
+    with pytest.raises(AccessFileError, match="the disk does not answer"):
+        await devices.revoke("phone")
+    assert trio.current_time() == 4
+    assert not devices.is_revoked("phone")
+    store.seconds = 0.0
+    await devices.revoke("phone")
+    assert devices.is_revoked("phone")
+
+
 async def test_changes_wait_for_each_other(autojump_clock):
     """Of two at the same time none is lost, nor what was seen meanwhile."""
-    store = FakeStore(seconds=2.0)
+    store = FakeStore(seconds=1.5)
     devices = Devices(store=store, clock=lambda: 1000.9)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(devices.revoke, "tablet")
         nursery.start_soon(devices.revoke, "phone")
         await trio.sleep(1)
         devices.seen(PHONE)
-    assert store.written_at == [2, 4]
+    assert store.written_at == [1.5, 3]
     phone = KnownDevice("phone", "Anna's phone", "ios", 1000, revoked=True)
     assert set(devices) == {KnownDevice("tablet", revoked=True), phone}
 
@@ -171,6 +184,10 @@ async def test_strangers_are_forgotten(monkeypatch):
     assert [device.id for device in devices] == ["bound", "revoked", "phone"]
     devices.seen(Device("tablet"))
     assert [device.id for device in devices] == ["bound", "revoked", "tablet"]
+    everybody = [KnownDevice(f"{n}", revoked=True) for n in range(4)]
+    devices = Devices(everybody)
+    devices.seen(Device("0"))
+    assert {device.id for device in devices} == {"0", "1", "2", "3"}
 
 
 async def test_the_file_is_read_again(autojump_clock):

@@ -146,6 +146,31 @@ async def test_nothing_is_kept_for_a_revoked_device(autojump_clock, devices):
         assert await script.refusal(delivery("d1", keep=True)) == ("device_offline", False, "d1")
 
 
+async def test_a_device_that_is_paired_anew_is_kept_for_at_once(autojump_clock, devices):
+    """Even before it comes, and while something of before its revocation still ends."""
+    stuck = trio.Event()
+
+    async def linger(turn):
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await stuck.wait()
+
+    async with open_house(Scripted(linger), devices=devices) as house:
+        peer = await house.connect("phone")
+        await peer.say("m1", "go")
+        await peer.expect("typing")
+        await house.hub.revoke("phone")
+        await peer.wait_closed()
+        await house.say("lost")
+        token = await devices.pair("phone")
+        await house.say("kept")
+        after = await house.connect("phone", token=token)
+        assert texts(await after.receive_for(1)) == ["kept"]
+        stuck.set()
+
+
 async def test_a_revocation_that_cannot_be_kept(autojump_clock, devices):
     """Then nothing has changed: the device is still there."""
     async with open_house(devices=devices) as house:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -44,16 +46,30 @@ class AccessFile:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._writing = threading.Lock()
+        self._numbers = count(1)
+        self._newest = 0
+        """The number of the last write that was made."""
 
     async def read(self) -> list[KnownDevice]:
         """*Errors*: AccessFileError."""
         return await trio.to_thread.run_sync(read, self._directory / NAME)
 
     async def write(self, known: Sequence[KnownDevice]) -> None:
-        """Replace the file, unless that fails: then it is as it was. *Errors*: AccessFileError."""
-        # Whoever cannot wait for the disk leaves the write alone: it is made, or it is not.
-        write_it = partial(write, self._directory, known)
+        """Replace the file, unless that fails: then it is as it was.
+
+        *Cancellation*: whether the write is made is not known; it never undoes a later one.
+
+        *Errors*: AccessFileError.
+        """
+        write_it = partial(self._write, next(self._numbers), known)
         await trio.to_thread.run_sync(write_it, abandon_on_cancel=True)
+
+    def _write(self, number: int, known: Sequence[KnownDevice]) -> None:
+        with self._writing:
+            if number > self._newest:
+                write(self._directory, known)
+                self._newest = number
 
 
 @asynccontextmanager
@@ -136,7 +152,7 @@ def write(directory: Path, known: Iterable[KnownDevice]) -> None:
     content = {"version": VERSION, "devices": [_entry(device) for device in known]}
     try:
         new.unlink(missing_ok=True)
-        with suppress_leftover(new):
+        with _removed_on_failure(new):
             file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             with open(file, "wb") as stream:  # noqa: PTH123 - a descriptor, made by nobody else
                 _give_to_owner(file, directory)
@@ -144,13 +160,14 @@ def write(directory: Path, known: Iterable[KnownDevice]) -> None:
                 stream.flush()
                 os.fsync(file)
             new.replace(path)
-        _sync_directory(directory)
     except OSError as error:
         raise AccessFileError(f"{path} cannot be written: {error.strerror}") from None
+    with suppress(OSError):  # it is replaced, and only a loss of power could still undo that
+        _sync_directory(directory)
 
 
 @contextmanager
-def suppress_leftover(path: Path) -> Iterator[None]:
+def _removed_on_failure(path: Path) -> Iterator[None]:
     """Leave nothing half written behind."""
     try:
         yield

@@ -250,7 +250,7 @@ class Connection:
         session = self.hub.registry.open(device_id)
         session.owner = admission.credential
         session.user = admission.user
-        session.keeps_nothing = admission.generated
+        session.generated = admission.generated
         return session
 
     def _start_tasks(self, wire: Wire) -> None:

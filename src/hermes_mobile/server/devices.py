@@ -28,6 +28,8 @@ MAX_DEVICES: Final = 10_000
 """Devices that are remembered for having been seen; one with a token, or revoked, is never forgotten."""
 SAVE_SECONDS: Final = 60.0
 """How long it may take until when a device was seen is on disk: one write for all of them."""
+CHANGE_SECONDS: Final = 4.0
+"""How long a change may take; less than what a server that stops still has (D35)."""
 
 
 class AccessFileError(Exception):
@@ -141,7 +143,8 @@ class Devices:
         self._put(known.seen(device, int(self._clock())))
         if len(self._known) > MAX_DEVICES:
             strangers = (each.id for each in self._known.values() if each.may_be_forgotten)
-            del self._known[next(strangers, device.id)]
+            if (longest := next(strangers, None)) is not None:
+                del self._known[longest]
         if self._store is not None:
             self._unsaved.set()
 
@@ -204,12 +207,16 @@ class Devices:
         if self._store is None:
             raise AccessFileError("MOBILE_STATE_DIR is not set: there is no place to keep it")
         # What is on disk and what is true here must not part, whoever gives up waiting.
-        with trio.CancelScope(shield=True):
+        with trio.move_on_after(CHANGE_SECONDS, shield=True) as waiting:
             async with self._changing:
                 changed = change(self._known.get(device_id) or KnownDevice(device_id))
                 await self._store.write(list((self._known | {device_id: changed}).values()))
                 # It may have been seen meanwhile.
                 self._put(change(self._known.get(device_id) or KnownDevice(device_id)))
+        if waiting.cancelled_caught:
+            raise AccessFileError(
+                "the disk does not answer: whether the change is kept is not known"
+            )
 
     def _put(self, device: KnownDevice) -> None:
         before = self._known.get(device.id)

@@ -38,8 +38,8 @@ class Session:
         self.name = f"mobile:{device_id}"
         self.user = User()
         self.owner: Credential | None = None
-        self.keeps_nothing = hub.devices.is_revoked(device_id)
-        """Nobody can come back to it: the id was made up by the server, or revoked."""
+        self.generated = False
+        """The id was made up by the server."""
         self.connection: Connection | None = None
         self.away_since = trio.current_time()
         self.mailbox = Mailbox(settings.keep_units, settings.keep_bytes, settings.keep_seconds)
@@ -79,7 +79,7 @@ class Session:
     def _send(self, unit: Unit, *, begins: bool = True) -> None:
         if self.connection is not None:
             self.connection.outbox.put_unit(unit)
-        elif self.keeps_nothing:
+        elif self._keeps_nothing:
             self.mailbox.drop_all()
             self.hub.registry.settle(self)
         else:
@@ -184,7 +184,7 @@ class Session:
         for unit in list(self.mailbox):
             if unit.awaited and not unit.written:
                 self.mailbox.remove(unit)
-        if self.keeps_nothing:
+        if self._keeps_nothing:
             self.mailbox.drop_all()
         self.give_up(self.mailbox.drop_beyond_bounds())
         for unit in self.mailbox:
@@ -200,7 +200,6 @@ class Session:
 
     def abandon(self) -> None:
         """End all work for a device that was revoked, and owe it nothing more."""
-        self.keeps_nothing = True
         self.owner = None
         self.inbox.abandon()
         self.hub.metrics.units_dropped += self.mailbox.drop_all()
@@ -213,6 +212,11 @@ class Session:
             unit.leave_connection()
             if isinstance(unit, NoticeUnit):
                 self.mailbox.remove(unit)  # the next connection gets one of its own
+
+    @property
+    def _keeps_nothing(self) -> bool:
+        """Whether nobody can come back to what would be kept."""
+        return self.generated or self.hub.devices.is_revoked(self.device_id)
 
     @property
     def in_use(self) -> bool:
