@@ -313,15 +313,17 @@ async def test_a_message_whose_file_is_not_kept_can_be_sent_again(tmp_path, full
     assert agent.ids == ["m2", "m2", "f1"]
 
 
-async def test_a_message_that_is_refused_leaves_no_file(tmp_path):
+async def test_a_message_that_is_refused_leaves_no_file(tmp_path, logs, full_disk):
     """D20: a queue without room is found before the disk is asked."""
     async with open_house(state_dir=tmp_path, queue_messages=1) as house:
         peer = await house.connect()
         await peer.say("m1", "/think 100")
         await peer.expect("typing")
         await peer.say("m2", "waits")
+        full_disk.set()
         refusal = await peer.refusal(chunk("f1", b"12345"))
         assert refusal == ("internal_error", False, "f1")
+        assert "file not kept" not in {line["event"] for line in logs}
     assert list((tmp_path / "received").iterdir()) == []
 
 

@@ -132,6 +132,8 @@ async def _accept_file(
 ) -> None:
     """Take a message with its file, which is written first where files are kept.
 
+    Meanwhile the device may have sent it on a new connection too: then this reader is cancelled.
+
     *Errors*: ProtocolError `internal_error`; nothing is kept of a message that is refused (D19).
     """
     received, metrics = session.hub.received, session.hub.metrics
@@ -146,16 +148,11 @@ async def _accept_file(
         metrics.received_failed += 1
         raise
     try:
-        # Meanwhile another connection of the device may have sent it too.
-        now = trio.current_time()
-        if _is_repeat(connection, session, message.id, now):
-            await received.discard(kept)
-        else:
-            session.inbox.accept(kept, size, now)
-            _accepted(connection, message.id)
+        session.inbox.accept(kept, size, trio.current_time())
     except ProtocolError:
         await received.discard(kept)
         raise
+    _accepted(connection, message.id)
 
 
 def take_answer(connection: Connection, session: Session, frame: PromptAnswer) -> None:
