@@ -16,6 +16,7 @@ from hermes_mobile.protocol.codec import encode
 from hermes_mobile.protocol.errors import CloseCode
 from hermes_mobile.server.library import Library
 from hermes_mobile.server.scanner import FRAMES_AT_ONCE, Opcode, server_frame
+from hermes_mobile.server.stream import RECEIVE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from hermes_mobile.server.scanner import FrameScanner
     from hermes_mobile.server.stream import SocketStream
 
+LARGE_RECEIVE_BYTES: Final = 512 * 1024
+"""One receive of a large text: a third of the wake-ups is an eighth of what it costs."""
 CLOSE_TIMEOUT: Final = 2.0
 """Seconds that the peer has for its side of the closing handshake."""
 CODE_BYTES: Final = 2
@@ -92,21 +95,21 @@ class Wire:
             return text
 
     async def _receive_more(self, missing: int) -> None:
-        """Receive the rest of a text, and one receive more at the most."""
+        """Receive the rest of a text."""
         pieces = [self._data[self._position :]]
         try:
             while missing > 0 and not self._library_has_message:
-                pieces.append(await self._receive_some())
+                pieces.append(await self._receive_some(min(missing, LARGE_RECEIVE_BYTES)))
                 missing -= len(pieces[-1])
         finally:  # `close` follows what the peer sent from here on, also when this was cancelled
             self._data = b"".join(pieces)
             self._position = 0
 
-    async def _receive_some(self) -> bytes:
+    async def _receive_some(self, at_most: int = RECEIVE_BYTES) -> bytes:
         """Receive what there is; nothing when the library has left. Errors: EndOfChannel."""
         self.listening = True
         try:
-            data = await self._stream.receive_some()
+            data = await self._stream.receive_some(at_most)
         except trio.BrokenResourceError:
             raise trio.EndOfChannel from None
         except trio.ClosedResourceError:
