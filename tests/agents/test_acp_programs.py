@@ -128,6 +128,20 @@ async def test_a_program_whose_streams_stay_open(tmp_path, autojump_clock):
         assert stage.closed == [ended + 1]
 
 
+async def test_how_a_program_ended_is_logged(tmp_path, autojump_clock, logs):
+    """Issue 7: its exit status; none where it has only closed its output, or is given up."""
+    async with open_stage(tmp_path) as (_, stage):
+        (await stage.actor()).exit(7)
+        actor = await stage.actor()
+        actor._stdout.close()
+        closed = trio.current_time()
+        actor = await stage.actor()
+        assert stage.closed[1] == closed + 1
+        await actor.fail(await actor.expect("initialize"), -32603)
+        await stage.actor()
+    assert [e["status"] for e in logs if e["event"] == "agent ended"] == [7, None, None]
+
+
 async def test_a_message_without_end(tmp_path, autojump_clock, logs, monkeypatch):
     """Issue 7: lines are bounded; beyond it the program is started again."""
     monkeypatch.setattr("hermes_mobile.agents.acp.jsonrpc.MAX_LINE_BYTES", 1000)

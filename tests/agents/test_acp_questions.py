@@ -54,15 +54,15 @@ NO_ARGUMENTS = "The agent does not tell with what arguments."
             ("ls -l", "List"),
         ),
         ({"title": "T", "rawInput": {"command": ["ls", "a b"]}}, ("ls 'a b'", "T")),
-        ({"title": "Write", "rawInput": {"path": "/a"}}, ("Write", '{\n  "path": "/a"\n}')),
+        ({"title": "Write", "rawInput": {"path": "/a"}}, ('Write\n\n{\n  "path": "/a"\n}', "")),
         (
             {"title": "Edit", "content": [{"type": "diff", "path": "/a", "newText": "b"}]},
-            ("Edit", "/a\n+b\n"),
+            ("Edit\n\n/a\n+b\n", ""),
         ),
         ({"title": " ", "rawInput": {}}, ("A tool of the agent", NO_ARGUMENTS)),
         (
             {"title": 7, "rawInput": {"command": []}},
-            ("A tool of the agent", '{\n  "command": []\n}'),
+            ('A tool of the agent\n\n{\n  "command": []\n}', ""),
         ),
         ({}, ("A tool of the agent", NO_ARGUMENTS)),
     ],

@@ -10,6 +10,7 @@ import signal
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 import trio
@@ -263,6 +264,7 @@ def served(serve, tmp_path):
     return serve(
         *("--agent", "acp", "--agent-command", shlex.join(COMMAND)),
         MOBILE_AGENT_DIR=tmp_path,
+        MOBILE_STATE_DIR=tmp_path / "state",
         MOBILE_SHUTDOWN_GRACE=0.2,
         MOBILE_LOG_LEVEL="debug",
         ACP_KEY="k",
@@ -275,9 +277,14 @@ async def answer(caller, id, text):
 
 
 async def test_the_program_of_a_server(served, tmp_path):
-    """Issue 7: where it works and what it inherits; SIGTERM ends it, and all that it had started."""
+    """Issue 7: where it works, what it inherits, files by their path; SIGTERM ends all of it."""
     async with served.connect("phone") as phone:
         assert await answer(phone, "m1", "/environment") == f"{tmp_path} [] k"
+        await phone.send_frame(PROGRAM)
+        link = json.loads((await phone.expect("message", final=True))["text"])
+        assert (link["type"], link["name"], link["size"]) == ("resource_link", "a b.zip", 2)
+        kept = trio.Path(unquote(urlsplit(link["uri"]).path))
+        assert await kept.read_bytes() == b"\0\1"
         pid, child = await answer(phone, "m2", "/pid"), await answer(phone, "m3", "/child")
         await phone.say("m4", "/run rm -r build")
         await phone.expect("prompt")

@@ -120,8 +120,13 @@ class Connection:
             self._calls.clear()
 
     def close(self) -> None:
-        """End it."""
+        """End it from our side."""
         self._scope.cancel()
+
+    @property
+    def closed(self) -> bool:
+        """Whether our side ended it."""
+        return self._scope.cancel_called
 
     async def request(self, method: str, params: Params) -> Call:
         """Send a request; returns once it is being written. Errors: ConnectionLostError."""

@@ -84,20 +84,23 @@ def options_of(options: object) -> dict[str, str]:
 
 
 def subject_of(tool: Mapping[str, Any]) -> tuple[str, str]:
-    """What a permission is asked for, and more about it: all that the agent tells of the call."""
+    """What a permission is asked for, and what for.
+
+    The first is a command, or else the call with all that the agent tells of it: nobody shall approve
+    what an app does not show, and every app shows the command (D23).
+    """
     title = tool.get("title")
-    title = title if isinstance(title, str) else ""
+    title = title.strip() if isinstance(title, str) else ""
     given = tool.get("rawInput")
     command = _command_in(as_object(given))
-    details = texts_in(tool.get("content"))
     if command:
         purpose = as_object(given).get("description")
         return command, purpose if isinstance(purpose, str) else title
+    details = texts_in(tool.get("content"))
     if not details and given not in (None, {}):
         details = [orjson.dumps(given, option=orjson.OPT_INDENT_2).decode()]
-    if not details:
-        details = ["The agent does not tell with what arguments."]
-    return title.strip() or "A tool of the agent", "\n\n".join(details)
+    subject = "\n\n".join((title or "A tool of the agent", *details))
+    return subject, "" if details else "The agent does not tell with what arguments."
 
 
 def _command_in(given: Mapping[str, Any]) -> str:

@@ -94,7 +94,8 @@ async def _end(process: trio.Process) -> None:
 
 
 def _signal_group(process: trio.Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
+    # Once all of a group has ended, its number may come to be another one's, which is not ours to end.
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
 

@@ -29,7 +29,7 @@ log = structlog.get_logger()
 LONGEST_PAUSE: Final = 30.0
 """Seconds before the program is started again."""
 DRAIN_SECONDS: Final = 1.0
-"""For what the program said last, after its end."""
+"""Between the end of the program and that of its streams, whichever comes first."""
 WAIT_SECONDS: Final = 120.0
 """For a message that finds no program: it may be starting."""
 
@@ -81,6 +81,7 @@ class Supervisor:
                 nursery.start_soon(_watch, program, client)
                 await client.connection.run()
                 self._withdraw()
+                await _tell_end(program, client)
                 nursery.cancel_scope.cancel()
         except OSError as error:
             log.error("agent cannot be started", error=error.strerror)
@@ -112,7 +113,15 @@ class Supervisor:
 
 async def _watch(program: Program, client: Client) -> None:
     """See the program end, even where something that it started keeps its streams open."""
-    status = await program.wait()
-    log.warning("agent ended", status=status)
+    await program.wait()
     await trio.sleep(DRAIN_SECONDS)
     client.connection.close()
+
+
+async def _tell_end(program: Program, client: Client) -> None:
+    """Log how the program ended; one that we gave up on, or that only fell silent, runs still."""
+    status = None
+    if not client.connection.closed:
+        with trio.move_on_after(DRAIN_SECONDS):
+            status = await program.wait()
+    log.warning("agent ended", status=status)
