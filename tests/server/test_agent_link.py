@@ -344,6 +344,17 @@ async def test_cards_outside_of_turns_end_with_the_connection(autojump_clock: Mo
         assert (await phone.expect("prompt_done", id=card["id"]))["expired"]
 
 
+async def test_streams_outside_of_turns_end_with_the_connection(autojump_clock: MockClock) -> None:
+    """A reply that grows outside of any turn is final when its agent goes."""
+    async with linked_house() as house:
+        phone = await house.connect()
+        agent = await dial(house)
+        await agent.ask("stream", "1", device="phone", stream="s", text="Hel")
+        assert (await phone.expect("message"))["final"] is False
+        await agent.crash()
+        assert (await phone.expect("message", text="Hel"))["final"] is True
+
+
 async def test_an_answer_waits_for_an_agent_that_resumes_twice(autojump_clock: MockClock) -> None:
     """An answer that could not be written is told to the next agent that resumes."""
     async with linked_house() as house:

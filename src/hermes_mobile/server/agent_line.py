@@ -128,12 +128,13 @@ async def serve_agent(hub: Hub, stream: SocketStream, address: str) -> None:
     there is one.
     """
     started = trio.current_time()
-    end = "fault"
+    end = "cut"
     try:
         async with stream, trio.open_nursery() as library:
             end = await AgentConnection(hub, stream, address).serve(library)
             library.cancel_scope.cancel()
     except Exception as error:  # noqa: BLE001 - the boundary: no fault leaves its connection
+        end = "fault"
         log.error("agent link fault", **where(error))
     finally:
         seconds = round(trio.current_time() - started, 3)
