@@ -81,7 +81,7 @@ class ServerProcess:
             )
         assert self.process.stdout is not None
         self.banner = self.process.stdout.readline()
-        listens = re.search(r"ws://(\S+):(\d+)/ws", self.banner)
+        listens = re.search(r"wss?://(\S+):(\d+)/ws", self.banner)
         assert listens, self._log.read_text()
         self.url = listens[0]
         self.host, self.port = listens[1], int(listens[2])

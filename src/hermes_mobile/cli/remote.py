@@ -104,7 +104,8 @@ def server_url(config: Path | None) -> str:
     port = setting("MOBILE_PORT", config)
     if port == 0:
         raise ConfigurationError("MOBILE_PORT is 0, any free port: --url says which one it is")
-    return Address(dialled(host), port, setting("MOBILE_PATH", config)).url
+    secure = setting("MOBILE_TLS_CERT", config) is not None
+    return Address(dialled(host), port, setting("MOBILE_PATH", config), secure).url
 
 
 def dialled(host: str) -> str:
