@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 import trio
+import trustme
 from websockets.sync.client import connect
 
 from certificates import NAME, authority, client_context, write_certificate
@@ -108,6 +109,31 @@ def test_the_conformance_suite(serve, files, trusted):
         check=False,
     )
     assert (result.returncode, result.stderr) == (0, ""), result.stdout
+
+
+def test_commands_on_the_same_machine(serve, files, tmp_path):
+    """They believe the certificate that lies there, whatever name it is for, and no other one."""
+    server = serve(**files, MOBILE_HTTP_PORT=0)
+    banner = [server.process.stdout.readline() for _ in range(3)]
+    here = {**files, "MOBILE_PORT": server.port, "MOBILE_HTTP_PORT": banner[-1].split(":")[-1][:-2]}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "hermes_mobile", *arguments],
+            env=environment(MOBILE_TOKEN=TOKEN, **here),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    assert (done := run("send", "--to", "phone", "--keep", "hello")).returncode == 0, done.stderr
+    assert "ready" in run("status").stdout
+    write_certificate(tmp_path, trustme.CA().issue_cert(NAME))
+    refused = run("send", "--to", "phone", "--keep", "hello")
+    assert refused.returncode == 5
+    assert "certificate" in refused.stderr
+    assert run("status").returncode == 5
 
 
 def test_a_new_certificate_on_sighup(serve, files, tmp_path):

@@ -30,6 +30,7 @@ from hermes_mobile.protocol.limits import MAX_NAME_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from ssl import SSLContext
     from typing import TypeAlias
 
     from hermes_mobile.cli.talk import Action
@@ -97,6 +98,7 @@ def chat(
         remote.app_token(config, token_file),
         Device(device, "Terminal", "terminal", __version__),
         folder.expanduser(),
+        tls=remote.trust(url, config),
     )
     try:
         if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
@@ -110,10 +112,20 @@ def chat(
 
 
 async def converse(
-    url: str, token: str, device: Device, folder: Path, view: View, person: Person
+    url: str,
+    token: str,
+    device: Device,
+    folder: Path,
+    view: View,
+    person: Person,
+    *,
+    tls: SSLContext | None = None,
 ) -> None:
     """Chat until the `person` is done. *Errors*: ClientError."""
-    async with open_client(url, token=token, device=device) as client, open_background() as beside:
+    async with (
+        open_client(url, token=token, device=device, ssl_context=tls) as client,
+        open_background() as beside,
+    ):
         talk = Talk(client, view, folder)
 
         async def hear() -> None:

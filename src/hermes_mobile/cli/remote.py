@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import stat
 from ipaddress import ip_address
 from pathlib import Path
@@ -32,6 +33,7 @@ SERVICE_RUNTIME: Final = Path("/run/hermes-mobile")
 """Where a service has its sockets that was installed by `hermes-mobile systemd`."""
 SERVICE_DELIVER: Final = Path("/run/hermes-mobile-deliver.sock")
 """The one for deliveries that systemd holds for it."""
+END_OF_CERTIFICATE: Final = "-----END CERTIFICATE-----"
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Result = TypeVar("Result")
@@ -108,6 +110,28 @@ def server_url(config: Path | None) -> str:
     return Address(dialled(host), port, setting("MOBILE_PATH", config), secure).url
 
 
+def trust(url: str | None, config: Path | None) -> ssl.SSLContext | None:
+    """How the certificate of the server is judged: by itself, where it lies on this machine.
+
+    It names a host of the network, not 127.0.0.1. None leaves it to the system's authorities, as for
+    any server that a `url` names.
+
+    *Errors*: ConfigurationError.
+    """
+    file: Path | None = setting("MOBILE_TLS_CERT", config)
+    if url is not None or file is None:
+        return None
+    # Without the chain behind it: whatever else was issued by the same authority is not ours.
+    own = "".join(file_text(file, "MOBILE_TLS_CERT").partition(END_OF_CERTIFICATE)[:2])
+    try:
+        context = ssl.create_default_context(cadata=own)
+    except ssl.SSLError:
+        raise ConfigurationError("MOBILE_TLS_CERT must be a certificate in PEM") from None
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
+
+
 def dialled(host: str) -> str:
     """The host to dial for one to listen on: every address of a machine has its loopback one."""
     try:
@@ -165,13 +189,19 @@ def deliver_token(config: Path | None) -> str | None:
 
 def _token_in(file: Path) -> str:
     try:
-        return values.token(file.read_text("utf-8").strip())
-    except OSError as error:
-        raise ConfigurationError(f"--token-file cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError("--token-file must be a file of UTF-8 text") from None
+        return values.token(file_text(file, "--token-file").strip())
     except ValueError as error:
         raise ConfigurationError(f"--token-file {error}") from None
+
+
+def file_text(file: Path, name: str) -> str:
+    """What a file holds that was given as `name`. *Errors*: ConfigurationError."""
+    try:
+        return file.read_text("utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{name} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{name} must be a file of UTF-8 text") from None
 
 
 def setting(variable: str, config: Path | None) -> Any:

@@ -25,6 +25,7 @@ from hermes_mobile.protocol.uploads import guess_mime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from ssl import SSLContext
 
     from hermes_mobile.client.link import Endpoint
 
@@ -41,6 +42,8 @@ class Way:
     token: str = field(repr=False)
     socket: Path | None = None
     """The server's for deliveries, on which no token is needed."""
+    tls: SSLContext | None = None
+    """How its certificate is judged; None: as the system does."""
 
 
 @frozen
@@ -133,7 +136,7 @@ def find_way(url: str | None, token_file: Path | None, config: Path | None) -> W
             return Way(f"ws://localhost{url_path}", "", path)
     token = None if token_file else remote.deliver_token(config)
     token = token or remote.app_token(config, token_file)
-    return Way(url or remote.server_url(config), token)
+    return Way(url or remote.server_url(config), token, tls=remote.trust(url, config))
 
 
 def read_standard_input() -> str:
@@ -189,7 +192,7 @@ async def deliver(
     """Deliver one after the other, the file with the last text. *Errors*: ClientError."""
 
     async def open_stream(endpoint: Endpoint) -> trio.abc.Stream:
-        open_it = over_tcp(None) if way.socket is None else over_unix(way.socket)
+        open_it = over_tcp(way.tls) if way.socket is None else over_unix(way.socket)
         return ToldStream(await open_it(endpoint), told)
 
     *first, last = texts or [""]

@@ -18,6 +18,7 @@ from hermes_mobile.cli.conventions import config_option, examples, version_optio
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from ssl import SSLContext
 
     from prometheus_client.samples import Sample
 
@@ -84,9 +85,10 @@ def from_http(config: Path | None) -> dict[str, Any]:
     host, port = (remote.setting(f"MOBILE_HTTP_{name}", config) for name in ("HOST", "PORT"))
     if not port:
         raise remote.NoServerError("no server: it has no admin socket here, and no HTTP side")
+    tls = remote.trust(None, config)
     try:
-        ready, _ = get(host, port, "/readyz")
-        _, metrics = get(host, port, "/metrics")
+        ready, _ = get(host, port, tls, "/readyz")
+        _, metrics = get(host, port, tls, "/metrics")
         figures = {
             (sample.name.removeprefix("hermes_mobile_"), *sample.labels.values()): sample
             for family in text_string_to_metric_families(metrics)
@@ -99,8 +101,13 @@ def from_http(config: Path | None) -> dict[str, Any]:
         raise remote.NoServerError(f"no server: what answers on port {port} is another") from None
 
 
-def get(host: str, port: int, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection(remote.dialled(host), port, timeout=HTTP_SECONDS)
+def get(host: str, port: int, tls: SSLContext | None, path: str) -> tuple[int, str]:
+    address = remote.dialled(host), port
+    connection = (
+        http.client.HTTPConnection(*address, timeout=HTTP_SECONDS)
+        if tls is None
+        else http.client.HTTPSConnection(*address, timeout=HTTP_SECONDS, context=tls)
+    )
     try:
         connection.request("GET", path)
         response = connection.getresponse()
