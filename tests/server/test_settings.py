@@ -121,6 +121,9 @@ def test_the_same_defaults_hold_without_loading() -> None:
         ("MOBILE_AVATAR_URL", "https://example.org/a/", "https://example.org/a/"),
         ("MOBILE_DELIVER_SOCKET", "/run/x/deliver.sock", Path("/run/x/deliver.sock")),
         ("MOBILE_DELIVER_SOCKET", "OFF", None),
+        ("MOBILE_AGENT_SOCKET", "/run/x/agent.sock", Path("/run/x/agent.sock")),
+        ("MOBILE_AGENT_WAIT", "0.5", 0.5),
+        ("MOBILE_AGENT_PORT", "off", None),
         ("MOBILE_DELIVER_SOCKET_MODE", "0660", 0o660),
         ("MOBILE_DELIVER_SOCKET_GROUP", "cron", "cron"),
         ("MOBILE_AGENT_COMMAND", "an 'agent of' ours", Command(("an", "agent of", "ours"))),
@@ -224,6 +227,8 @@ def test_extra_tokens_bind_at_the_first_equals_sign() -> None:
         {"MOBILE_EXTRA_TOKENS": "tel-1=same,tel-2=same"},
         {"MOBILE_EXTRA_TOKENS": "tel-1=same,same"},
         {"MOBILE_EXTRA_TOKENS": "same", "MOBILE_DELIVER_TOKENS": "same"},
+        {"MOBILE_AGENT_TOKEN": TOKEN},
+        {"MOBILE_AGENT_TOKEN": "same", "MOBILE_DELIVER_TOKENS": "same"},
     ],
 )
 def test_a_token_has_one_role(environ: dict[str, str]) -> None:
@@ -231,6 +236,15 @@ def test_a_token_has_one_role(environ: dict[str, str]) -> None:
     message = refused(**environ)
     assert "one role" in message
     assert TOKEN not in message
+
+
+def test_an_agent_by_tcp_needs_a_token() -> None:
+    """A port for the agent, without a token for it, is a configuration error."""
+    message = "MOBILE_AGENT_TOKEN must be set for MOBILE_AGENT_PORT"
+    assert refused(MOBILE_AGENT_PORT="8789") == message
+    settings = load(MOBILE_AGENT_PORT="8789", MOBILE_AGENT_TOKEN="the-token-of-the-agent")
+    assert settings.agent_port == 8789
+    assert ("MOBILE_AGENT_TOKEN", "****", "environment") in describe(settings)
 
 
 def test_a_repeated_token_with_one_role_is_harmless() -> None:

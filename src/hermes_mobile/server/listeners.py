@@ -7,6 +7,7 @@ settings name.
 from __future__ import annotations
 
 import errno
+import os
 import socket
 from contextlib import ExitStack, asynccontextmanager
 from math import inf
@@ -92,22 +93,29 @@ async def open_listeners(settings: Settings, passed: Passed) -> AsyncIterator[li
             Listener(open_local("admin", settings.admin_socket, 0o600, ""), AdminSide().serve),
         ]
         if settings.agent == "link":
-            local = open_local("agent", settings.agent_socket, 0o600, "")
-            listeners.append(Listener(await with_agent_port(local, settings), serve_agent))
+            agents = list(open_local("agent", settings.agent_socket, 0o600, ""))
+            if settings.agent_port is not None:
+                agents.append(opened.enter_context(open_agent_port(settings.agent_port)))
+            check_agent_sockets(agents, settings.agent_token)
+            listeners.append(Listener(agents, serve_agent))
         yield listeners
 
 
-async def with_agent_port(
-    local: Sequence[socket.socket], settings: Settings
-) -> Sequence[socket.socket]:
-    """Everywhere that an agent may dial in. Errors: ListenError."""
-    port = settings.agent_port
-    sockets = [*local, *(() if port is None else await open_tcp("MOBILE_AGENT", LOOPBACK, port))]
+def open_agent_port(port: int) -> socket.socket:
+    """Listen for agents on this machine. Errors: ListenError."""
+    try:
+        return socket.create_server((LOOPBACK, port), backlog=BACKLOG)
+    except OSError as error:
+        problem = f"MOBILE_AGENT_PORT: cannot listen on port {port}: {os.strerror(error.errno or 0)}"
+        raise ListenError(problem) from error
+
+
+def check_agent_sockets(sockets: Sequence[socket.socket], token: str | None) -> None:
+    """Errors: ListenError when no agent could come, or any could."""
     if not sockets:
         raise ListenError("MOBILE_AGENT_SOCKET or MOBILE_AGENT_PORT must be set for --agent link")
-    if settings.agent_token is None and any(each.family != socket.AF_UNIX for each in sockets):
+    if token is None and any(sock.family != socket.AF_UNIX for sock in sockets):
         raise ListenError("MOBILE_AGENT_TOKEN must be set for an agent that comes by TCP")
-    return sockets
 
 
 async def serve_courier(hub: Hub, stream: SocketStream, _: str) -> None:
