@@ -35,7 +35,9 @@ async def open_place(settings, passed=None):
         for listener in listeners:
             for sock in listener.sockets:
                 serve_peer = partial(listener.serve_peer, house.hub)
-                house.nursery.start_soon(accept, sock, serve_peer, 30.0, house.nursery)
+                house.nursery.start_soon(
+                    accept, sock, serve_peer, house.hub.open_stream, house.nursery
+                )
         yield house
 
 

@@ -106,7 +106,9 @@ def open_agent_port(port: int) -> socket.socket:
     try:
         return socket.create_server((LOOPBACK, port), backlog=BACKLOG)
     except OSError as error:
-        problem = f"MOBILE_AGENT_PORT: cannot listen on port {port}: {os.strerror(error.errno or 0)}"
+        problem = (
+            f"MOBILE_AGENT_PORT: cannot listen on port {port}: {os.strerror(error.errno or 0)}"
+        )
         raise ListenError(problem) from error
 
 
