@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import asynccontextmanager
-from functools import partial
 
 import pytest
 import trio
 
-from hermes_mobile.server.listeners import ListenError, accept, open_listeners
+from hermes_mobile.server.app import run_listener
+from hermes_mobile.server.listeners import ListenError, open_listeners
 from hermes_mobile.server.settings import Settings
 from house import Peer, delivery, open_house
 
