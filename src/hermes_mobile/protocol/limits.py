@@ -4,7 +4,6 @@ from typing import Final
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
-GIB: Final = 1024 * MIB
 
 PROTOCOL_VERSION: Final = 1
 """Declared in `ready.v`."""

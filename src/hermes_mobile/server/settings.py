@@ -121,7 +121,7 @@ class Settings:
     log_format: str | None = setting(None, values.one_of("console", "json"), restart=True)
     """None: console on a terminal, else JSON."""
     state_dir: Path | None = setting(None, values.directory, restart=True)  # noqa: RUF009 - a field
-    received_bytes: int = setting(limits.GIB, values.whole_number(0), restart=True)
+    received_bytes: int = setting(1024 * limits.MIB, values.whole_number(0), restart=True)
     """0: no files are kept, as for the age below."""
     received_seconds: float = setting(7 * 86_400.0, values.seconds_or_zero, restart=True)
 
