@@ -33,11 +33,7 @@ async def open_place(settings, passed=None):
     """A house that listens."""
     async with open_house() as house, open_listeners(settings, passed or {}) as listeners:
         for listener in listeners:
-            for sock in listener.sockets:
-                serve_peer = partial(listener.serve_peer, house.hub)
-                house.nursery.start_soon(
-                    accept, sock, serve_peer, house.hub.open_stream, house.nursery
-                )
+            house.nursery.start_soon(run_listener, listener, house.hub, house.nursery)
         yield house
 
 
