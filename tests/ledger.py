@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import trio
+
 from hermes_mobile.agents import Agent
 
 if TYPE_CHECKING:
     from hermes_mobile.agents import Turn
+
+WORK_SECONDS = 0.02
+"""What a message takes, so that some always wait."""
 
 
 class LedgerAgent(Agent):
@@ -20,4 +25,5 @@ class LedgerAgent(Agent):
 
     async def handle(self, turn: Turn) -> None:
         os.write(self._ledger, f"{turn.input.id}\n".encode())
+        await trio.sleep(WORK_SECONDS)
         await turn.reply(turn.input.id)
