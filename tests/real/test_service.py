@@ -69,7 +69,7 @@ async def test_a_service_manager_is_told_in_order(serve, manager):
         assert (others, ready) == ([], "READY=1")
         server.terminate()
         *_, stopping = await manager.hear_until("STOPPING=1")
-        assert stopping == "STOPPING=1\nEXTEND_TIMEOUT_USEC=14900000"
+        assert stopping == "STOPPING=1\nEXTEND_TIMEOUT_USEC=14950000"
     assert await trio.to_thread.run_sync(server.wait) == 0
     assert {message.partition("=")[0] for message in manager.told()} <= {"WATCHDOG"}
 

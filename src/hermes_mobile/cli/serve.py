@@ -26,7 +26,7 @@ from hermes_mobile.ops import logging, systemd
 from hermes_mobile.ops.memory import give_back_memory
 from hermes_mobile.server import app, values
 from hermes_mobile.server.app import Phase
-from hermes_mobile.server.listeners import ListenError
+from hermes_mobile.server.listeners import ListenError, passed_warnings
 from hermes_mobile.server.overview import warnings
 from hermes_mobile.server.reload import reload
 from hermes_mobile.server.settings import SettingsError
@@ -84,10 +84,10 @@ def serve(agent: str | None, agent_command: Command | None, config: Path | None)
     options = {"agent": agent, "agent_command": agent_command}
     settings, loaded = configured(config, **options)
     logging.configure(settings.log_level, settings.log_format)
-    for warning in warnings(settings):
-        log.warning("configuration", warning=warning)
     try:
         passed = systemd.take_sockets(os.environ, os.getpid(), PASSED_NAMES)
+        for warning in (*warnings(settings), *passed_warnings(settings, passed)):
+            log.warning("configuration", warning=warning)
         read = partial(read_settings, config, options)
         with systemd.take_notifier(os.environ, os.getpid()) as notifier:
             received = trio.run(serve_both_sides, settings, loaded, passed, notifier, read)

@@ -23,9 +23,10 @@ from hermes_mobile.server.agent_line import serve_agent
 from hermes_mobile.server.connection import serve_connection
 from hermes_mobile.server.socket_file import SocketFileError, open_socket_file
 from hermes_mobile.server.stream import SEND_BUFFER_BYTES
+from hermes_mobile.server.values import is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from hermes_mobile.server.hub import Hub
@@ -99,6 +100,25 @@ async def open_listeners(settings: Settings, passed: Passed) -> AsyncIterator[li
             check_agent_sockets(agents, settings.agent_token)
             listeners.append(Listener(agents, serve_agent))
         yield listeners
+
+
+def passed_warnings(settings: Settings, passed: Passed) -> Iterator[str]:
+    """What looks like a mistake in how passed sockets and settings go together, a line each."""
+    chosen = {
+        "ws": ("MOBILE_PORT", settings.port),
+        "http": ("MOBILE_HTTP_PORT", settings.http_port),
+    }
+    addresses = {
+        name: [s.getsockname() for s in passed.get(name, ()) if s.family != socket.AF_UNIX]
+        for name in chosen
+    }
+    for name, (variable, port) in chosen.items():
+        ports = [address[1] for address in addresses[name]]
+        if name in passed and variable in settings.sources and port not in ports:
+            yield f"{variable} has no effect: the socket {name} was passed in"
+    hosts = [address[0] for address in addresses["ws"]]
+    if not all(map(is_loopback, hosts)) and is_loopback(settings.host) and settings.tls is None:
+        yield "the passed socket ws is unencrypted and open to other machines: put a TLS proxy before it"
 
 
 def open_agent_port(port: int) -> socket.socket:
