@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from hermes_mobile.agents.link import LinkAgent
-from hermes_mobile.server.agent_line import serve_agent
+from hermes_mobile.server.agent_line import AgentSide
 from hermes_mobile.server.stream import SocketStream
 from house import NEVER, House, open_house
 
@@ -25,12 +25,13 @@ def linked_house(**settings: Any):
 class Dialler:
     """A program that dials in, or tries to."""
 
-    def __init__(self, house: House, address: str = "unix") -> None:
+    def __init__(self, house: House, address: str = "unix", side: AgentSide | None = None) -> None:
         ours, theirs = socket.socketpair()
         if house.send_buffer is not None:
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, house.send_buffer)
         stream = SocketStream(ours, house.hub.settings.write_timeout)
-        house.nursery.start_soon(serve_agent, house.hub, stream, address)
+        side = side or AgentSide()
+        house.nursery.start_soon(side.serve, house.hub, stream, address)
         self.stream = trio.SocketStream(trio.socket.from_stdlib_socket(theirs))
         house.peers.append(self)  # type: ignore[arg-type] - to be closed with the house
         self.ready: dict[str, Any] = {}

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from wsproto.events import AcceptConnection, CloseConnection, RejectConnection, TextMessage
 
 from hermes_mobile.server import agent_line
-from hermes_mobile.server.agent_line import serve_agent
+from hermes_mobile.server.agent_line import STRANGERS, AgentSide
 from hermes_mobile.server.stream import SocketStream
 from house import House, Peer
 from link import Dialler, dial, linked_house
@@ -26,7 +26,7 @@ def caller(house: House, address: str = "127.0.0.1") -> Iterator[Peer]:
     """A WebSocket client that has said nothing yet."""
     ours, theirs = socket.socketpair()
     stream = SocketStream(ours, house.hub.settings.write_timeout)
-    house.nursery.start_soon(serve_agent, house.hub, stream, address)
+    house.nursery.start_soon(AgentSide().serve, house.hub, stream, address)
     peer = Peer(theirs)
     try:
         yield peer
@@ -198,6 +198,20 @@ async def test_neither_lines_nor_websocket(autojump_clock: MockClock, first: byt
         assert await agent.rest() == []
         assert trio.current_time() < 1
         await Dialler(house).crash()
+
+
+async def test_too_many_strangers(autojump_clock: MockClock) -> None:
+    """Who comes while too many have not said hello is closed at once; a hello makes room."""
+    async with linked_house() as house:
+        side = AgentSide()
+        strangers = [Dialler(house, side=side) for _ in range(STRANGERS)]
+        await trio.testing.wait_all_tasks_blocked()
+        assert await Dialler(house, side=side).rest() == []
+        await strangers[0].send(HELLO)
+        assert (await strangers[0].receive())["t"] == "ready"
+        late = Dialler(house, side=side)
+        await late.send(HELLO)
+        assert (await late.receive())["t"] == "ready"
 
 
 async def test_tokens(autojump_clock: MockClock) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from hermes_mobile.server.agent_line import serve_agent
+from hermes_mobile.server.agent_line import AgentSide
 from hermes_mobile.server.listeners import ListenError, Passed, open_listeners
 from hermes_mobile.server.settings import Settings
 
@@ -24,7 +24,7 @@ async def opened(settings: Settings, passed: Passed) -> list[str]:
             "port" if sock.family == socket.AF_INET else Path(sock.getsockname()).name
             for listener in listeners
             for sock in listener.sockets
-            if listener.serve_peer is serve_agent
+            if isinstance(getattr(listener.serve_peer, "__self__", None), AgentSide)
         ]
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
+STRANGERS: Final = 8
+"""Connections that have not said hello."""
 CLOSE_SECONDS: Final = 2.0
 """How long the agent has to read the last message, and to close."""
 CLOSE_CODES: Final = {
@@ -121,24 +123,37 @@ TOO_BIG: Final = 1009
 """What the WebSocket library closes with when a message is beyond its limit."""
 
 
-async def serve_agent(hub: Hub, stream: SocketStream, address: str) -> None:
-    """Serve who dialled in to be the agent, until either side ends it.
+class AgentSide:
+    """The server's side of the agent link: who dials in is served, and one of them is the agent."""
 
-    `address` is an IP address, or `unix`: whoever may open the file, and needs a token only if
-    there is one.
-    """
-    started = trio.current_time()
-    end = "cut"
-    try:
-        async with stream, trio.open_nursery() as library:
-            end = await AgentConnection(hub, stream, address).serve(library)
-            library.cancel_scope.cancel()
-    except Exception as error:  # noqa: BLE001 - the boundary: no fault leaves its connection
-        end = "fault"
-        log.error("agent link fault", **where(error))
-    finally:
-        seconds = round(trio.current_time() - started, 3)
-        log.info("agent link", address=address, end=end, seconds=seconds)
+    def __init__(self) -> None:
+        self._strangers = 0
+
+    async def serve(self, hub: Hub, stream: SocketStream, address: str) -> None:
+        """Serve one connection until either side ends it.
+
+        `address` is an IP address, or `unix`: whoever may open the file, and needs a token only if
+        there is one. Who finds too many before it that have not said hello is closed at once.
+        """
+        started = trio.current_time()
+        end = "cut"
+        try:
+            async with stream, trio.open_nursery() as library:
+                if self._strangers < STRANGERS:
+                    connection = AgentConnection(hub, stream, address)
+                    self._strangers += 1
+                    try:
+                        hello = await connection.open(library)
+                    finally:
+                        self._strangers -= 1
+                    end = await connection.serve(hello)
+                library.cancel_scope.cancel()
+        except Exception as error:  # noqa: BLE001 - the boundary: no fault leaves its connection
+            end = "fault"
+            log.error("agent link fault", **where(error))
+        finally:
+            seconds = round(trio.current_time() - started, 3)
+            log.info("agent link", address=address, end=end, seconds=seconds)
 
 
 class AgentConnection:
@@ -151,17 +166,22 @@ class AgentConnection:
         self._stream = stream
         self._address = address
 
-    async def serve(self, library: trio.Nursery) -> str:
-        """Serve until the end; returns why it ended. `library`: for the WebSocket library's task."""
-        line: JsonLines | WebSocketLine | None = None
-        hello: Hello | Goodbye | None = None
+        self._line: JsonLines | WebSocketLine | None = None
+
+    async def open(self, library: trio.Nursery) -> Hello | Goodbye | None:
+        """Get from a socket to a hello, or to why there is none.
+
+        `library` is for the task of the WebSocket library.
+        """
         hello_timeout = self._hub.settings.hello_timeout
-        with trio.move_on_after(hello_timeout) as opening:
-            line = await self._open_line(library)
-            if line is not None:
-                hello = await self._receive_hello(line)
-        if opening.cancelled_caught:
-            hello = Goodbye(Farewell.TIMEOUT, f"hello: it must come within {hello_timeout:g} s")
+        with trio.move_on_after(hello_timeout):
+            self._line = await self._open_line(library)
+            return None if self._line is None else await self._receive_hello(self._line)
+        return Goodbye(Farewell.TIMEOUT, f"hello: it must come within {hello_timeout:g} s")
+
+    async def serve(self, hello: Hello | Goodbye | None) -> str:
+        """Serve the agent that said `hello`, if it did, and close; returns why."""
+        line = self._line
         if line is None:
             return "no hello"
         goodbye = await self._serve_agent(line, hello) if isinstance(hello, Hello) else hello

@@ -19,7 +19,7 @@ from attrs import frozen
 
 from hermes_mobile.server.access import DELIVER_SOCKET
 from hermes_mobile.server.admin import AdminSide
-from hermes_mobile.server.agent_line import serve_agent
+from hermes_mobile.server.agent_line import AgentSide
 from hermes_mobile.server.connection import serve_connection
 from hermes_mobile.server.socket_file import SocketFileError, open_socket_file
 from hermes_mobile.server.stream import SEND_BUFFER_BYTES
@@ -98,7 +98,7 @@ async def open_listeners(settings: Settings, passed: Passed) -> AsyncIterator[li
             if settings.agent_port is not None:
                 agents.append(opened.enter_context(open_agent_port(settings.agent_port)))
             check_agent_sockets(agents, settings.agent_token)
-            listeners.append(Listener(agents, serve_agent))
+            listeners.append(Listener(agents, AgentSide().serve))
         yield listeners
 
 
