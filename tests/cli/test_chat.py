@@ -114,7 +114,7 @@ def network(monkeypatch):
     """Let `chat` connect on a network in memory."""
 
     def connect_on(network):
-        def open_client(url, *, token, device):
+        def open_client(url, *, token, device, ssl_context):
             return open_real_client(
                 url,
                 token=token,

@@ -9,6 +9,7 @@ import re
 import socket
 import threading
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,6 +30,7 @@ from hermes_mobile.server.devices import Credential, KnownDevice
 from hermes_mobile.server.hub import Address
 from hermes_mobile.server.listeners import accept
 from hermes_mobile.server.socket_file import open_socket_file
+from hermes_mobile.server.stream import SocketStream
 from house import TOKEN, open_house
 
 PHONE = KnownDevice("phone", "Anna's phone", "ios", 1_796_056_980, (Credential.of("t"),))
@@ -69,7 +71,8 @@ class Station:
             async def serve_peer(stream, address):
                 await AdminSide().serve(house.hub, stream, address)
 
-            house.nursery.start_soon(accept, listener, serve_peer, 30.0, house.nursery)
+            open_stream = partial(SocketStream, write_timeout=30.0)
+            house.nursery.start_soon(accept, listener, serve_peer, open_stream, house.nursery)
             peers = {device: await house.connect(device) for device in self.there}
             try:
                 result = await work()
@@ -295,7 +298,7 @@ def test_status_for_machines(station):
 def serve_http(monkeypatch, station, respond):
     """An HTTP side that answers each path with what `respond` has for it."""
     station.runs = False
-    monkeypatch.setattr(status, "get", lambda host, port, path: respond[path])
+    monkeypatch.setattr(status, "get", lambda host, port, tls, path: respond[path])
 
 
 async def exposed(**settings):

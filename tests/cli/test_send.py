@@ -19,6 +19,7 @@ from hermes_mobile.client import MediaOut, Message, ReceivedFile
 from hermes_mobile.protocol.limits import MAX_MEDIA_BYTES, MIB
 from hermes_mobile.server.listeners import accept, serve_courier
 from hermes_mobile.server.socket_file import open_socket_file
+from hermes_mobile.server.stream import SocketStream
 from hermes_mobile.server.values import Token
 from hermes_mobile.testing import open_server
 
@@ -58,7 +59,8 @@ class House:
                 listener = stack.enter_context(open_socket_file(self.socket, 0o600))
                 serve_peer = partial(serve_courier, server._hub)
                 spawn = server._connections
-                spawn.start_soon(accept, listener, serve_peer, 30.0, spawn)
+                plain_stream = partial(SocketStream, write_timeout=30.0)
+                spawn.start_soon(accept, listener, serve_peer, plain_stream, spawn)
             phone = server.open_client()
             if self.phone_is_there:
                 client = await stack.enter_async_context(phone)
