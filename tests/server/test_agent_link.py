@@ -313,7 +313,7 @@ async def test_a_crash_amid_a_message(autojump_clock: MockClock) -> None:
 
 
 async def test_what_an_agent_that_is_gone_asked_for(autojump_clock: MockClock) -> None:
-    """Requests that still wait when the agent goes are not carried out, but for its cards."""
+    """What was read before the agent went is carried out, in its order; then its streams end."""
     async with linked_house() as house:
         house.send_buffer = 4096
         phone = await house.connect()
@@ -321,16 +321,42 @@ async def test_what_an_agent_that_is_gone_asked_for(autojump_clock: MockClock) -
         agent = await dial(house)
         await phone.say("m1", "text")
         turn = await agent.turn()
-        for number in range(16):
-            await agent.send(reply(number, "a" * 900_000, turn=turn))
+        grow = {"t": "stream", "turn": turn, "stream": "s"}
+        for number in range(14):
+            await agent.send(reply(number, f"{number}" + "a" * 900_000, turn=turn))
+        await agent.send(
+            {**grow, "id": "14", "text": "grow"}, {**grow, "id": "15", "text": "grown"}
+        )
         await agent.send({"t": "ask", "id": "card", "turn": turn, "kind": "clarify", "text": "?"})
         await agent.crash()
         await trio.testing.wait_all_tasks_blocked()
         frames = await phone.receive_for(5)
+        said = [frame for frame in frames if frame["t"] == "message"]
+        assert len({frame["id"] for frame in said}) == 15
+        assert (said[-1]["text"], said[-1]["final"]) == ("grown", True)
         assert [frame["text"] for frame in frames if frame["t"] == "prompt"] == ["?"]
-        assert len({frame["id"] for frame in frames if frame["t"] == "message"}) < 12
         back = await dial(house, resume=agent.ready["link"])
         assert back.ready["asks"] == ["card"]
+
+
+async def test_last_words(autojump_clock: MockClock) -> None:
+    """A program that says something to a device, or ends its turn, and leaves at once is heard."""
+    async with linked_house() as house:
+        phone = await house.connect()
+        agent = await dial(house)
+        await phone.say("m1", "text")
+        turn = await agent.turn()
+        await agent.send(
+            reply("1", "In the turn.", turn=turn),
+            {"t": "end", "turn": turn},
+            reply("2", "Outside of it.", device="phone"),
+        )
+        await agent.crash()
+        frames = await phone.receive_for(5)
+        assert sorted(texts(frames)) == ["In the turn.", "Outside of it."]
+        assert {"t": "typing", "stop": True} in frames
+        await dial(house)
+        assert [frame["t"] for frame in await phone.drain()] == []
 
 
 async def test_cards_outside_of_turns_end_with_the_connection(autojump_clock: MockClock) -> None:

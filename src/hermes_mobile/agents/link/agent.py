@@ -195,7 +195,7 @@ class LinkAgent(Agent):
     def peer_left(self, peer: Peer) -> None:
         """`peer` takes nothing more."""
         for talk in self.talks:
-            talk.peer_left()
+            talk.peer_left(peer)
         if self._peer is peer:
             self._peer = None
             self._have_patience()

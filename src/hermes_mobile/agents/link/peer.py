@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 BYTES_OPEN: Final = 64 * MIB
 """Texts and files of all requests without an answer together; one alone may always be there."""
-DRAIN_SECONDS: Final = 2.0
-"""How long the message that is being written may take when the link ends."""
+DRAIN_SECONDS: Final = 1.5
+"""How long the end may wait for the message that is being written, and for what was asked for."""
 
 
 @define(eq=False)
@@ -92,6 +92,8 @@ class Peer:
                 self.leave()
                 with trio.move_on_after(DRAIN_SECONDS):
                     await self._writer_finished.wait()
+                    for talk in self._talks.values():
+                        await talk.wait_rested()
                 self._nursery.cancel_scope.cancel()
         finally:
             self.leave()

@@ -61,8 +61,10 @@ class Talk:
         self.outcome: End | None = None
         """How the agent ended the turn."""
         self.ended = trio.Event()
-        self._waiting: deque[tuple[Peer, Said | End]] = deque()
+        self._waiting: deque[tuple[Peer, Said | End | None]] = deque()
+        """What is to be carried out, and for whom; None: its agent left."""
         self._working = False
+        self._rested = trio.Event()
         self._open: dict[str, Peer] = {}
         """Who waits for the answer to a request; cards apart."""
         self._asks: dict[str, trio.CancelScope] = {}
@@ -95,19 +97,28 @@ class Talk:
                     problem = f"at most {REQUESTS_OPEN} requests may wait for their answers"
                     raise RefusedError(Code.BUSY, problem, id=request.id)
                 self._open[request.id] = peer
-        self._waiting.append((peer, request))
-        if not self._working:
-            self._working = True
-            self._nursery.start_soon(self._work)
+        self._line_up(peer, request)
 
     def withdraw(self, ask: str) -> None:
         """Close a card, if it is one of this conversation's and still open."""
         if (scope := self._asks.get(ask)) is not None:
             scope.cancel()
 
-    def peer_left(self) -> None:
-        """The agent's connection ended, and with it what it did not see through: streams."""
-        self._nursery.start_soon(self.finish_streams)
+    def peer_left(self, peer: Peer) -> None:
+        """Let the streams of an agent that is gone end, once all is said that it asked for."""
+        self._line_up(peer, None)
+
+    def _line_up(self, peer: Peer, request: Said | End | None) -> None:
+        self._waiting.append((peer, request))
+        if not self._working:
+            self._working = True
+            self._rested = trio.Event()
+            self._nursery.start_soon(self._work)
+
+    async def wait_rested(self) -> None:
+        """Wait until all that was asked for is carried out."""
+        if self._working:
+            await self._rested.wait()
 
     async def finish_streams(self) -> None:
         """Show the last state of each as final."""
@@ -118,18 +129,21 @@ class Talk:
     def close(self, peer: Peer | None) -> None:
         """Tell `peer`, if it is there, that what it still waits for comes to nothing."""
         for asker, request in self._waiting:
-            asker.release(request)
+            if request is not None:
+                asker.release(request)
         asked = [request_id for request_id, asker in self._open.items() if asker is peer]
         for request_id in (*asked, *self._asks):
             if peer is not None:
                 peer.tell(Refused(request_id, Code.TURN_OVER, TURN_OVER))
 
     async def _work(self) -> None:
-        """Carry out what waits. What a peer asked that is gone is dropped, but for its cards."""
+        """Carry out what waits, whether the agent is still there to hear of it or not."""
         try:
             while self._waiting:
                 peer, request = self._waiting.popleft()
                 match request:
+                    case None:
+                        await self.finish_streams()
                     case End():
                         self.outcome = request
                         self.ended.set()
@@ -139,12 +153,12 @@ class Talk:
                         await self._answer(peer, request)
         finally:
             self._working = False
+            self._rested.set()
 
     async def _answer(self, peer: Peer, request: Spoken) -> None:
         try:
-            if not peer.gone:
-                with suppress(GoneError):
-                    await peer.send(await self._carry_out(request))
+            with suppress(GoneError):
+                await peer.send(await self._carry_out(request))
             del self._open[request.id]  # cancelled before: `close` answers
         finally:
             peer.release(request)
