@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import socket
 import sys
@@ -11,6 +12,7 @@ from contextlib import ExitStack, asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 
+import pexpect
 import pytest
 import trio
 import trio.testing
@@ -18,7 +20,7 @@ import trio.testing
 from hermes_mobile.client import Device, Message, open_client
 from journal import events_until
 from service_manager import Manager
-from street import PATIENCE, TOKEN, Caller
+from street import PATIENCE, TOKEN, Caller, environment
 
 pytestmark = pytest.mark.slow
 ACTIVATE = Path("/usr/bin/systemd-socket-activate")
@@ -159,6 +161,25 @@ async def test_a_restart_behind_a_passed_socket_refuses_nobody(serve, listener):
         assert served == []
         serve(passed={"ws": listener})
     assert sorted(served) == list(range(40))
+
+
+def test_a_terminal_that_is_closed_ends_the_server():
+    """SIGHUP reloads, unless it means what it meant first: nobody is left who could stop it."""
+    command = ["-m", "hermes_mobile", "serve"]
+    environ = environment(MOBILE_PORT=0, MOBILE_HTTP_PORT="off")
+    server = pexpect.spawn(sys.executable, command, env=environ, timeout=PATIENCE)
+    server.expect("hello")
+    server.kill(signal.SIGHUP)
+    server.expect("reloaded")
+    ended = os.pidfd_open(server.pid)
+    os.close(server.child_fd)
+    try:
+        assert select.select([ended], [], [], PATIENCE)[0]
+    finally:
+        server.kill(signal.SIGKILL)
+        os.waitpid(server.pid, 0)
+        os.close(ended)
+        server.closed = True  # nothing is left for its destructor
 
 
 @pytest.fixture

@@ -110,9 +110,12 @@ async def serve_both_sides(
 
     *Errors*: ListenError, SettingsError.
     """
+    on_terminal = os.isatty(0)
 
     async def reload_all(hub: Hub) -> None:
-        if await reload(hub, read):
+        if on_terminal and not os.isatty(0):
+            signal.raise_signal(signal.SIGTERM)  # SIGHUP in its first sense: the terminal is gone
+        elif await reload(hub, read):
             logging.set_level(hub.settings.log_level)
 
     async with open_http(settings, passed) as http:
