@@ -28,6 +28,10 @@ test *ARGS:
 test-slow *ARGS:
     pytest -q -m slow {{ ARGS }}
 
+# the real Hermes Agent with our plugin; the first run installs it, below build
+hermes *ARGS:
+    pytest -q tests/hermes {{ ARGS }}
+
 # measure what the fast tests reach: at least 95 % of all branches
 cover:
     coverage erase

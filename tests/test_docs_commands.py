@@ -22,6 +22,12 @@ def section(name: str) -> str:
     return PAGE.split(f"\n## {name}\n")[1].split("\n## ")[0]
 
 
+def commands_of(name: str) -> list[click.Command]:
+    """The command, and those below it where it is a group."""
+    command = main.commands[name]
+    return [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+
+
 def examples(name: str) -> list[list[str]]:
     """The arguments of every example under a heading; pipes and variables are the shell's."""
     lines = "\n".join(re.findall(r"^```sh\n(.*?)^```", section(name), re.DOTALL | re.MULTILINE))
@@ -33,8 +39,8 @@ def examples(name: str) -> list[list[str]]:
 
 def test_every_command_has_its_section():
     """In the table at the top, and under a heading, in the same order."""
-    listed = re.findall(r"^\| \[`(\w+)`\]\(#\1\) \|", PAGE, re.MULTILINE)
-    headings = re.findall(r"^## (\w+)$", PAGE, re.MULTILINE)
+    listed = re.findall(r"^\| \[`([\w-]+)`\]\(#\1\) \|", PAGE, re.MULTILINE)
+    headings = re.findall(r"^## ([\w-]+)$", PAGE, re.MULTILINE)
     assert listed == headings
     assert set(listed) == set(main.commands)
 
@@ -48,7 +54,8 @@ def test_every_option_is_listed(name):
         parameter.opts[0]
         if isinstance(parameter, click.Option)
         else parameter.make_metavar(click.Context(main)).strip("[]").partition("|")[0]
-        for parameter in main.commands[name].params
+        for command in commands_of(name)
+        for parameter in command.params
     }
     assert listed == has - COMMON
 

@@ -11,6 +11,7 @@ from hermes_mobile.cli import (
     check,
     conformance,
     devices,
+    hermes_plugin,
     pair,
     revoke,
     send,
@@ -59,3 +60,4 @@ main.add_command(check.check)
 main.add_command(token.token)
 main.add_command(conformance.conformance)
 main.add_command(systemd.systemd)
+main.add_command(hermes_plugin.hermes_plugin)

@@ -1,0 +1,54 @@
+"""How Hermes calls a device, and how it is kept from calling the wrong one.
+
+`hermes send --to mobile:NAME` looks NAME up, and then reads what it found as if a person had written
+it. There, an id of a platform that Hermes does not know by heart has to be a number: with any other,
+the message goes to the home device, and the sender is told that all is well. So a device's id, spelled
+as a number, is its chat's id: nothing has to be kept to get from one to the other.
+"""
+
+from __future__ import annotations
+
+_MARK = b"mob:"
+"""What the bytes of such a number begin with."""
+
+
+_MAX_DIGITS = 2_000
+"""More than any device's id makes."""
+
+
+class MisreadError(Exception):
+    """Hermes may have meant another device; the message says what to do."""
+
+
+def chat_id(device: str) -> str:
+    """The number that is Hermes' id of the chat with `device`."""
+    return str(int.from_bytes(_MARK + device.encode()))
+
+
+def device_id(chat: str) -> str:
+    """The device of a chat; a target that is no such number is a device's id itself, as cron has it."""
+    if not (chat.isascii() and chat.isdigit() and len(chat) <= _MAX_DIGITS):
+        return chat
+    number = int(chat)
+    spelled = number.to_bytes((number.bit_length() + 7) // 8)
+    if not spelled.startswith(_MARK):
+        return chat
+    try:
+        return spelled.removeprefix(_MARK).decode()
+    except UnicodeDecodeError:
+        return chat
+
+
+def check_home() -> None:
+    """Make sure that a message for the home device is for the home device.
+
+    Errors: MisreadError while Hermes knows a chat of ours by an id that it would not read back.
+    """
+    from gateway.channel_directory import load_directory
+
+    for entry in load_directory().get("platforms", {}).get("mobile", ()):
+        if not str(entry.get("id", "")).isdigit():
+            raise MisreadError(
+                f"channel_aliases.json: {entry.get('id')!r} is no chat id of mobile, and what is sent "
+                f"to it would go to the home device; `hermes-mobile hermes-plugin chat-id` tells it"
+            )
