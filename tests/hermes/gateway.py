@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ terminal:
 plugins:
   enabled:
     - mobile
+    - both
 platforms:
   mobile:
     enabled: true
@@ -84,6 +86,7 @@ class Gateway:
         self.place = home / "place"
         """Where its terminal works."""
         self.place.mkdir(parents=True)
+        shutil.copytree(Path(__file__).with_name("both"), home / "plugins" / "both")
         self._settings = settings
         self._model = model
         self._process: subprocess.Popen[bytes] | None = None

@@ -3,7 +3,7 @@
 What a person says decides what it does:
 
     run A            calls the terminal with command A
-    both A ;; B      lets another agent run A, and calls the terminal with B at the same time
+    both A ;; B      runs A and B at the same time, by a tool of the tests
     ask Q | A | B    asks with the clarify tool; without choices, openly
     say TEXT         says TEXT
     stream N         says N words, a little apart
@@ -112,14 +112,8 @@ class Model:
         match verb:
             case "run" if "terminal" in offered:
                 yield {"tool_calls": [call("terminal", command=rest)]}
-            case "both" if "delegate_task" in offered:
-                theirs, ours = rest.split(" ;; ")
-                yield {
-                    "tool_calls": [
-                        call("delegate_task", goal=f"run {theirs}"),
-                        call("terminal", command=ours),
-                    ]
-                }
+            case "both" if "both" in offered:
+                yield {"tool_calls": [call("both", commands=rest.split(" ;; "))]}
             case "ask" if "clarify" in offered:
                 question, *choices = (part.strip() for part in rest.split("|"))
                 asked = {"question": question} | ({"choices": choices} if choices else {})

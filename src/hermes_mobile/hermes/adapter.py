@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 import os
 from importlib.metadata import PackageNotFoundError, version
@@ -18,7 +17,7 @@ from .cards import Cards
 from .events import UnreadableError, make_event
 from .files import FileRefusedError, read_file
 from .link import Address, Link
-from .speech import Speech
+from .speech import Speech, hush, hushed
 from .turns import Turn, Turns
 
 if TYPE_CHECKING:
@@ -34,15 +33,6 @@ STARTED_PAUSE = 0.1
 """Seconds between two looks at whether Hermes has started."""
 
 Result = TypeVar("Result")
-
-
-class _Hush:
-    """While it is `on`, what Hermes says about `/stop` is not passed on: the server said it."""
-
-    on = True
-
-
-_hush: contextvars.ContextVar[_Hush | None] = contextvars.ContextVar("hush", default=None)
 
 
 class MobileAdapter(BasePlatformAdapter):
@@ -186,14 +176,10 @@ class MobileAdapter(BasePlatformAdapter):
         self._cards.sweep()
         if self._session(source) not in self._active_sessions:
             return
-        hush = _Hush()
-        _hush.set(hush)
-        try:
-            event = MessageEvent(text="/stop", message_type=MessageType.TEXT, source=source)
+        event = MessageEvent(text="/stop", message_type=MessageType.TEXT, source=source)
+        with hush():
             await self.handle_message(event)
-        finally:
-            hush.on = False
-            self._settle(source)
+        self._settle(source)
 
     def _source(self, device: str, user: dict[str, str]) -> Any:
         return self.build_source(
@@ -242,8 +228,7 @@ class MobileAdapter(BasePlatformAdapter):
         reply_to: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> Any:
-        hush = _hush.get()
-        if hush is not None and hush.on:
+        if hushed():
             return SendResult(success=True)
         return await self._here(self._send(chat_id, content, metadata or {}))
 

@@ -60,6 +60,7 @@ class Cards:
         An answer has no address in Hermes: it goes to the oldest approval of a session. So only that
         one is shown.
         """
+        self.sweep()
         known = {each.entry for each in self._approvals[session]}
         entry = next((each for each in _pending(session) if each not in known), None)
         fields = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from gateway.platforms.base import SendResult
@@ -10,10 +12,37 @@ from .link import LinkLostError, RefusedError
 from .streams import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
 
     from .link import Link, Message
     from .turns import Turns
+
+
+class _Hush:
+    """Over once it is not `on`, in the tasks too that began in it."""
+
+    on = True
+
+
+_hush: ContextVar[_Hush | None] = ContextVar("hush", default=None)
+
+
+@contextmanager
+def hush() -> Iterator[None]:
+    """What Hermes says within is not to be passed on: of `/stop`, the server has told already."""
+    now = _Hush()
+    before = _hush.set(now)
+    try:
+        yield
+    finally:
+        now.on = False
+        _hush.reset(before)
+
+
+def hushed() -> bool:
+    """Whether what is said now is not to be passed on."""
+    now = _hush.get()
+    return now is not None and now.on
 
 
 class Speech:
