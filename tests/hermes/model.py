@@ -23,6 +23,8 @@ from itertools import count
 from typing import Any
 
 VERBS = {"run", "both", "ask", "say", "stream", "hold"}
+RESUMED = "[System note: The previous turn was interrupted"
+"""How Hermes begins a turn that it resumes."""
 CALLS = count(1)
 """Hermes drops what a second call of the same id returned."""
 PATIENCE = 60.0
@@ -144,6 +146,10 @@ def wish(messages: list[dict[str, Any]]) -> tuple[str, str]:
     """What the person asked for last, as a verb and the rest; what else Hermes says is not heard."""
     said = [text(message["content"]) for message in messages if message["role"] == "user"]
     lines = [line.strip() for line in said[-1].splitlines() if line.strip()] if said else [""]
+    for number, line in enumerate(lines):
+        if line.startswith(RESUMED):  # what stands before it was asked for before
+            lines = lines[number + 1 :] or ["restored"]
+            break
     orders = [line for line in lines if line.partition(" ")[0] in VERBS]
     verb, _, rest = (orders or lines)[-1 if orders else 0].partition(" ")
     return verb, rest
