@@ -9,14 +9,16 @@ import httpx
 import pytest
 import trio
 import trio.testing
+from attrs import evolve
 
+from certificates import NAME, client_context, server_context
 from hermes_mobile.http import listener
 from hermes_mobile.http.listener import HttpSide, open_http
 from hermes_mobile.server import app
 from hermes_mobile.server.hub import Address
 from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.settings import Settings
-from house import open_house
+from house import faults, open_house
 
 SETTINGS = Settings(token="t", http_port=0)
 REQUEST = b"GET %s HTTP/1.1\r\nHost: test\r\n\r\n"
@@ -276,6 +278,25 @@ async def test_a_peer_that_never_reads_does_not_hold_up_the_end(clock):
         await stack.aclose()
         assert trio.current_time() == ending
         await stream.aclose()
+
+
+async def test_with_a_certificate_it_speaks_tls(logs):
+    """And tells the console of `wss`; who speaks plain HTTP gets no answer, and disturbs nobody."""
+    secure = evolve(SETTINGS, tls=server_context())
+    async with open_side(secure) as (house, side):
+        house.hub.apply(secure)
+        house.hub.address = Address("127.0.0.1", 8787, "/ws", secure=True)
+        assert side.url.startswith("https://127.0.0.1:")
+        assert not (await ask(side, "/healthz")).startswith(b"HTTP")
+        stream = trio.SSLStream(
+            await connect(side), client_context(), server_hostname=NAME, https_compatible=True
+        )
+        async with stream:
+            await stream.send_all(ONE_REQUEST % b"/config.json")
+            answer = await read_all(stream)
+        assert b'"ws_url":"wss://test:8787/ws"' in answer
+        assert b"connect-src 'self' wss://test:8787;" in answer
+    assert faults(logs) == []
 
 
 async def test_what_stands_beside_the_server_falls_alone(autojump_clock, logs):

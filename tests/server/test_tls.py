@@ -223,6 +223,17 @@ async def test_one_receive_is_bounded() -> None:
         assert stream.bytes_in - before <= RECEIVE_BYTES
 
 
+async def test_the_end_of_the_peer_needs_no_end_of_its_socket() -> None:
+    """Who has ended TLS, and waits for our side to do the same, is not waited for."""
+    async with tls_pair() as (stream, client):
+        client.say_end()
+        assert await stream.receive_some() == b""
+        assert await stream.receive_some() == b""
+        await stream.discard()
+        client.read()
+        assert client.end == "said"
+
+
 @pytest.mark.parametrize("said", [True, False])
 async def test_the_end_of_the_peer_is_an_empty_read(said: bool) -> None:
     """With TLS's own end or without it, after what was sent before; and again, for who asks again."""
@@ -297,6 +308,8 @@ async def test_half_closing_leaves_the_peer_its_say(context: ssl.SSLContext) -> 
         while not received.endswith(b"after"):
             received += await stream.receive_some()
         assert received == b"before between after"
+        client.say_end()
+        assert await stream.receive_some() == b""
 
 
 @BOTH_VERSIONS

@@ -40,14 +40,10 @@ def load_context(certificate: Path | None, key: Path | None) -> ssl.SSLContext |
     context.set_alpn_protocols(["http/1.1"])
     try:
         context.load_cert_chain(certificate, key, _no_password)
-    except ssl.SSLError as error:
-        if error.reason == "KEY_VALUES_MISMATCH":
+    except OSError as error:  # ssl.SSLError is one, too
+        problem = "MOBILE_TLS_CERT, MOBILE_TLS_KEY must be a certificate in PEM and its key"
+        if getattr(error, "reason", "") == "KEY_VALUES_MISMATCH":
             problem = "MOBILE_TLS_KEY must be the key of MOBILE_TLS_CERT"
-        else:
-            problem = "MOBILE_TLS_CERT, MOBILE_TLS_KEY must be a certificate in PEM and its key"
-        raise SettingsError(problem) from None
-    except OSError as error:
-        problem = f"MOBILE_TLS_CERT, MOBILE_TLS_KEY cannot be read: {error.strerror}"
         raise SettingsError(problem) from None
     return context
 
@@ -83,6 +79,7 @@ class TlsStream(SocketStream):
         self._shaken = False
         self._torn = False  # a record was begun and not finished: nothing can follow it
         self._ended = False  # by us
+        self._peer_ended = False
         self._ahead = b""  # decrypted before it was asked for
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
@@ -125,16 +122,17 @@ class TlsStream(SocketStream):
             while missing and (self._incoming.pending or self._tls.pending()):
                 piece = self._tls.read(missing)  # of one record, at most 16 KiB
                 if not piece:
-                    return b"".join(pieces)
+                    raise ssl.SSLZeroReturnError  # what it is once we have ended, too
                 pieces.append(piece)
                 missing -= len(piece)
         except ssl.SSLWantReadError:
             pass
         except ssl.SSLZeroReturnError:
-            return b"".join(pieces)
+            self._peer_ended = True
         except ssl.SSLError as error:
             raise self._failed() from error
-        return b"".join(pieces) if pieces else None
+        data = b"".join(pieces)
+        return data if data or self._peer_ended else None
 
     def _failed(self) -> trio.BrokenResourceError:
         """The peer broke a rule of TLS, or speaks something else: it is told, if that goes at once."""
