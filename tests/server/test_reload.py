@@ -394,6 +394,7 @@ async def test_the_access_file_is_read_again(tmp_path: Path) -> None:
         tablet = await house.connect("tablet", token=await devices.pair("tablet"))
         devices._store.known = [each for each in devices if each.id == "phone"]
         assert await reload_from(house, tmp_path / "mobile.toml", f'token = "{TOKEN}"')
+        assert devices.get("tablet").tokens == ()
         assert await tablet.wait_closed() == WITHDRAWN
         devices._store.failure = "the file is damaged"
         assert not await reload_from(house, tmp_path / "mobile.toml", f'token = "{OTHER}"')
