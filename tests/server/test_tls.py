@@ -65,6 +65,8 @@ class Client:
                     while data := self._tls.read(RECEIVE_BYTES):
                         received += data
                     self.end = "said"
+        except ssl.SSLZeroReturnError:  # after an end of our own
+            self.end = "said"
         except ssl.SSLEOFError:
             self.end = "cut off"
         return received

@@ -122,12 +122,13 @@ class TlsStream(SocketStream):
             while missing and (self._incoming.pending or self._tls.pending()):
                 piece = self._tls.read(missing)  # of one record, at most 16 KiB
                 if not piece:
-                    raise ssl.SSLZeroReturnError  # what it is once we have ended, too
+                    self._peer_ended = True
+                    break
                 pieces.append(piece)
                 missing -= len(piece)
         except ssl.SSLWantReadError:
             pass
-        except ssl.SSLZeroReturnError:
+        except ssl.SSLZeroReturnError:  # the same, once we have ended, too
             self._peer_ended = True
         except ssl.SSLError as error:
             raise self._failed() from error
