@@ -34,6 +34,7 @@ def resource(**contents):
     return {"type": "resource", "resource": {"uri": "attachment:///notes.txt", **contents}}
 
 
+NAMED = text("A file: notes.txt")
 LINK = {
     "type": "resource_link",
     "uri": "file:///state/received/1-notes.txt",
@@ -63,36 +64,41 @@ LINK = {
             ALL,
             [text("Look"), {"type": "image", "data": "UE5H", "mimeType": "image/png"}],
         ),
-        (file(), ALL, [resource(mimeType="text/plain", text="words")]),
-        (file(mime="application/json"), ALL, [resource(mimeType="application/json", text="words")]),
-        (file(b"\xff"), EMBEDDED, [resource(mimeType="text/plain", blob="/w==")]),
-        (file(b"\0"), EMBEDDED, [resource(mimeType="text/plain", blob="AA==")]),
+        (file(), ALL, [NAMED, resource(mimeType="text/plain", text="words")]),
+        (
+            file(mime="application/json"),
+            ALL,
+            [NAMED, resource(mimeType="application/json", text="words")],
+        ),
+        (file(b"\xff"), EMBEDDED, [NAMED, resource(mimeType="text/plain", blob="/w==")]),
+        (file(b"\0"), EMBEDDED, [NAMED, resource(mimeType="text/plain", blob="AA==")]),
         (
             file(mime="application/pdf"),
             EMBEDDED,
-            [resource(mimeType="application/pdf", blob="d29yZHM=")],
+            [NAMED, resource(mimeType="application/pdf", blob="d29yZHM=")],
         ),
         (file(), NONE, [text("notes.txt:\n\nwords")]),
-        (file(path=KEPT), NONE, [LINK]),
-        (file(path=KEPT, filename=""), NONE, [LINK | {"name": "1-notes.txt"}]),
+        (file(path=KEPT), NONE, [NAMED, LINK]),
+        (file(path=KEPT, filename=""), NONE, [text("A file: f1"), LINK | {"name": "1-notes.txt"}]),
         (
             file(mime="application/pdf", path=KEPT),
             ALL,
-            [LINK | {"mimeType": "application/pdf"}],
+            [NAMED, LINK | {"mimeType": "application/pdf"}],
         ),
-        (file(b"x" * (513 << 10), path=KEPT), ALL, [LINK | {"size": 513 << 10}]),
+        (file(b"x" * (513 << 10), path=KEPT), ALL, [NAMED, LINK | {"size": 513 << 10}]),
         (
             file(filename=""),
             EMBEDDED,
             [
-                {"type": "resource"}
-                | {
+                text("A file: f1"),
+                {
+                    "type": "resource",
                     "resource": {
                         "uri": "attachment:///f1",
                         "mimeType": "text/plain",
                         "text": "words",
-                    }
-                }
+                    },
+                },
             ],
         ),
     ],

@@ -137,7 +137,8 @@ async def test_what_a_capable_agent_is_given(tmp_path):
     async with acp_house(tmp_path) as house:
         peer = await house.connect()
         said = await answers(peer, IMAGE, NOTES, PROGRAM, SPOKEN, MUTE)
-    image, notes, program = map(json.loads, (said[0].removeprefix("This "), *said[1:3]))
+    named = ("This ", "A file: notes.txt ", "A file: a b.zip ")
+    image, notes, program = map(json.loads, map(str.removeprefix, said, named))
     assert (image["type"], base64.b64decode(image["data"])) == ("image", PIXEL)
     assert notes["resource"]["text"] == "some words"
     assert notes["resource"]["uri"] == "attachment:///notes.txt"
@@ -281,7 +282,8 @@ async def test_the_program_of_a_server(served, tmp_path):
     async with served.connect("phone") as phone:
         assert await answer(phone, "m1", "/environment") == f"{tmp_path} [] k"
         await phone.send_frame(PROGRAM)
-        link = json.loads((await phone.expect("message", final=True))["text"])
+        told = (await phone.expect("message", final=True))["text"]
+        link = json.loads(told.removeprefix("A file: a b.zip "))
         assert (link["type"], link["name"], link["size"]) == ("resource_link", "a b.zip", 2)
         kept = trio.Path(unquote(urlsplit(link["uri"]).path))
         assert await kept.read_bytes() == b"\0\1"

@@ -58,8 +58,13 @@ def prompt_of(message: Input, can: PromptCapabilities) -> list[Block]:
                 "This agent takes voice only as text, and this recording came without a transcript."
             )
         case FileInput():
-            caption = [text_block(message.caption)] if message.caption else []
-            return [*caption, _file_block(message, can)]
+            block = _file_block(message, can)
+            if message.caption:
+                return [text_block(message.caption), block]
+            if block["type"] in {"resource", "resource_link"}:
+                # Hermes takes a prompt without any text for an empty one.
+                return [text_block(f"A file: {message.filename or message.id}"), block]
+            return [block]
         case _:
             assert_never(message)
 
