@@ -489,6 +489,8 @@ def test_a_sound_configuration_has_no_warnings() -> None:
         ({"MOBILE_ALLOWED_DEVICES": "a", "MOBILE_HOME_DEVICE": "b"}, "lacks b"),
         ({"MOBILE_TOKEN": ""}, "MOBILE_TOKEN is not set"),
         ({"MOBILE_TOKEN": "1234"}, "fewer than 16"),
+        ({"MOBILE_PRT": "9000"}, "MOBILE_PRT is no setting"),
+        ({"MOBILE_PORT_FILE": "/port"}, "MOBILE_PORT_FILE is no setting"),
         ({"MOBILE_HOST": "::"}, "TLS"),
         ({"MOBILE_WAKE_COMMAND": "/nonexistent/wake 'tel 1'"}, "not there"),
         ({"MOBILE_TRUSTED_PROXIES": "0.0.0.0/0"}, "trusts everyone"),

@@ -13,6 +13,7 @@ from attrs import evolve
 from hermes_mobile.server.access_file import NAME, read
 from hermes_mobile.server.devices import AccessFileError
 from hermes_mobile.server.settings import (
+    CONFIG,
     DEFAULT,
     SECRET_FILES,
     VARIABLES,
@@ -51,7 +52,7 @@ def load_settings(
         chosen[attribute.name], source = _read(variable, environ, in_file, file)
         if source != DEFAULT:
             sources[variable] = source
-    settings = Settings(**chosen, sources=sources)
+    settings = Settings(**chosen, sources=sources, unknown=_unknown(environ))
     values = {token.value for token in settings.tokens}
     if len(values) < len(settings.tokens) or settings.agent_token in values:
         raise SettingsError(
@@ -78,9 +79,14 @@ def read_setting(variable: str, config: Path | None, environ: Mapping[str, str])
     return _read(variable, environ, in_file, file)[0]
 
 
+def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
+    known = VARIABLES.keys() | SECRET_FILES | {CONFIG}
+    return tuple(sorted(name for name in environ.keys() - known if name.startswith("MOBILE_")))
+
+
 def _open_config(config: Path | None, environ: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
     """What the TOML file holds, and its name."""
-    file = config or environ.get("MOBILE_CONFIG")
+    file = config or environ.get(CONFIG)
     return (_read_toml(Path(file)), f"{file}") if file else ({}, "")
 
 

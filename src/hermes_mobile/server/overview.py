@@ -21,6 +21,7 @@ SHORT_TOKEN_CHARS: Final = 16
 def warnings(settings: Settings) -> list[str]:
     """What is allowed and still looks like a mistake, a line each."""
     return [
+        *(f"{name} is no setting: mistyped?" for name in settings.unknown),
         *_token_warnings(settings),
         *_device_warnings(settings),
         *_exposure_warnings(settings),
@@ -49,7 +50,10 @@ def _device_warnings(settings: Settings) -> Iterator[str]:
 
 def _exposure_warnings(settings: Settings) -> Iterator[str]:
     if not is_loopback(settings.host) and settings.tls is None:
-        yield "MOBILE_HOST opens an unencrypted port to other machines: put a TLS proxy before it"
+        yield (
+            "MOBILE_HOST opens an unencrypted port to other machines: put a TLS proxy before it, or "
+            "set MOBILE_TLS_CERT"
+        )
     if any(network.prefixlen == 0 for network in settings.trusted_proxies):
         yield "MOBILE_TRUSTED_PROXIES trusts everyone: any peer can pose as any address"
     if not settings.throttle_failures:

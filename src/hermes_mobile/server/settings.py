@@ -129,6 +129,8 @@ class Settings:
     """`token` was made up for this run (D36)."""
     tls: SSLContext | None = field(default=None, eq=False, repr=False)
     """What `tls_cert` and `tls_key` held when the settings were read."""
+    unknown: tuple[str, ...] = field(default=(), eq=False)
+    """Variables of the environment that look like settings and are none."""
     sources: Mapping[str, str] = field(factory=dict, eq=False, repr=False)
     """Where each setting came from, by variable; one that is absent has its default."""
 
@@ -145,6 +147,8 @@ VARIABLES: Final[Mapping[str, Attribute[Any]]] = {
     for name, attribute in fields_dict(Settings).items()
     if "parse" in attribute.metadata
 }
+CONFIG: Final = "MOBILE_CONFIG"
+"""The variable that names the TOML file."""
 SECRET_FILES: Final = frozenset(
     f"{variable}_FILE" for variable, attribute in VARIABLES.items() if attribute.metadata["secret"]
 )
