@@ -84,15 +84,14 @@ async def test_a_flood_from_another_address(server):
     Messages: every echo, once, in order, promptly. Connections: the device's lives, and another
     one from its address comes in promptly. Descriptors, tasks and memory: nothing is left.
     """
-    async with server.connect("witness", source=GOOD) as witness:
-        idle = await take_census(server, source=GOOD)
-        async with open_flood(server) as flood:
-            await flood.throttled.wait()
-            await chat(witness)
-            with trio.fail_after(PROMPT):
-                async with server.connect("tablet", source=GOOD) as newcomer:
-                    await chat(newcomer, 1)
-        after = await take_census(server, idle, source=GOOD)
+    idle = await take_census(server, source=GOOD)
+    async with server.connect("witness", source=GOOD) as witness, open_flood(server) as flood:
+        await flood.throttled.wait()
+        await chat(witness)
+        with trio.fail_after(PROMPT):
+            async with server.connect("tablet", source=GOOD) as newcomer:
+                await chat(newcomer, 1)
+    after = await take_census(server, idle, source=GOOD)
     assert flood.failed < FAILURES + FLOODERS
     assert flood.refused > ECHOES / 10
     assert (after.tasks, after.descriptors) == (idle.tasks, idle.descriptors)

@@ -30,10 +30,10 @@ async def test_a_thousand_half_uploads(serve):
     server = serve("--agent", "census:CensusAgent")
     frame = masked(TEXT, json.dumps(chunk(0)).encode())
     sent = UPLOADS // 2 * (len(CHUNK) + len(frame) // 2)
+    idle = await take_census(server)
     async with server.connect("witness") as witness:
         await upload(witness, "before")
         descriptors = server.descriptors
-        idle = await take_census(server)
         async with AsyncExitStack() as stack:
             callers = [
                 await stack.enter_async_context(server.connect(f"phone-{number}"))
@@ -50,10 +50,10 @@ async def test_a_thousand_half_uploads(serve):
             assert server.descriptors == descriptors + UPLOADS
             assert sent < server.resident_bytes - connected
             await wait_resident(server, connected + sent + SPARE_BYTES)
-        after = await take_census(server, idle)
-        assert (after.tasks, after.descriptors) == (idle.tasks, idle.descriptors)
         await wait_resident(server, connected + SPARE_BYTES)
         await upload(witness, "after")
+    after = await take_census(server, idle)
+    assert (after.tasks, after.descriptors) == (idle.tasks, idle.descriptors)
 
 
 async def wait_resident(server, most: int) -> None:

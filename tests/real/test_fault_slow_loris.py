@@ -63,18 +63,17 @@ async def test_requests_that_come_a_byte_a_second(serve):
             delays.append(trio.current_time() - started)
             await trio.sleep(0.05)
 
-    async with server.connect("witness") as witness:
-        idle = await take_census(server)
-        async with trio.open_nursery() as chatting:
-            chatting.start_soon(chat, witness)
-            async with trio.open_nursery() as flood:
-                for source in SOURCES:
-                    for _ in range(PER_ADDRESS + BEYOND):
-                        flood.start_soon(trickle, source)
-                await trio.sleep(UPGRADE_TIMEOUT / 2)
-                amid = await take_census(server)
-            chatting.cancel_scope.cancel()
-        after = await take_census(server, idle)
+    idle = await take_census(server)
+    async with server.connect("witness") as witness, trio.open_nursery() as chatting:
+        chatting.start_soon(chat, witness)
+        async with trio.open_nursery() as flood:
+            for source in SOURCES:
+                for _ in range(PER_ADDRESS + BEYOND):
+                    flood.start_soon(trickle, source)
+            await trio.sleep(UPGRADE_TIMEOUT / 2)
+            amid = await take_census(server)
+        chatting.cancel_scope.cancel()
+    after = await take_census(server, idle)
     held = len(SOURCES) * PER_ADDRESS
     beyond = len(SOURCES) * BEYOND
     assert answers == {b"": held, b"HTTP/1.1 503 Service Unavailable": beyond}
