@@ -254,7 +254,8 @@ async def test_no_connection_lasts_for_ever(clock):
 async def stuff(stream: trio.SocketStream) -> None:
     """Ask for more than all buffers hold, and read nothing."""
     stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, 4096)
-    await stream.send_all(REQUEST % b"/metrics" * 300)
+    # The kernel may buffer 4 MiB, and a page has some 10 KiB.
+    await stream.send_all(REQUEST % b"/metrics" * 1000)
     await trio.testing.wait_all_tasks_blocked(0.005)
 
 
