@@ -86,15 +86,9 @@ async def serve(
                     for companion in beside:
                         turns.start_soon(run_companion, companion, hub)
                     async with trio.open_nursery() as connections:
-                        async with trio.open_nursery() as accepting:
-                            for listener in listeners:
-                                accepting.start_soon(run_listener, listener, hub, connections)
-                            hub.address = Address.of(listeners[0].sockets[0], settings)
-                            announce(Phase.LISTENING, hub)
-                            hangups, told = trio.open_memory_channel[None](1)
-                            accepting.start_soon(run_reloads, hub, told, reload, announce)
-                            received = await wait_for_end(signals, hangups)
-                            accepting.cancel_scope.cancel()
+                        received = await accept_until_told(
+                            hub, listeners, connections, signals, announce, reload
+                        )
                         last_resorts.start_soon(end_at_once, hub, signals)
                         last_resorts.start_soon(end_overdue, hub)
                         announce(Phase.STOPPING, hub)
@@ -106,6 +100,27 @@ async def serve(
                     turns.cancel_scope.cancel()
                 last_resorts.cancel_scope.cancel()
             log.info("stopped", units_lost=hub.registry.units)
+    return received
+
+
+async def accept_until_told(
+    hub: Hub,
+    listeners: Sequence[Listener],
+    connections: trio.Nursery,
+    signals: AsyncIterator[int],
+    announce: Callable[[Phase, Hub], None],
+    reload: Callable[[Hub], Awaitable[None]] | None,
+) -> int:
+    """Let peers in, and reload when told to, until a signal ends it; returns the signal."""
+    async with trio.open_nursery() as accepting:
+        for listener in listeners:
+            accepting.start_soon(run_listener, listener, hub, connections)
+        hub.address = Address.of(listeners[0].sockets[0], hub.settings)
+        announce(Phase.LISTENING, hub)
+        hangups, told = trio.open_memory_channel[None](1)
+        accepting.start_soon(run_reloads, hub, told, reload, announce)
+        received = await wait_for_end(signals, hangups)
+        accepting.cancel_scope.cancel()
     return received
 
 
