@@ -346,6 +346,21 @@ class Gate:
         self._open.set()
 
 
+async def test_the_quota_holds_while_files_are_written(tmp_path, monkeypatch):
+    """What is being written cannot make room, so another file that does not fit is refused."""
+    async with open_files(tmp_path, max_bytes=10) as files, trio.open_nursery() as nursery:
+        await files.keep(document(b"123", "old"))
+        gate = Gate(monkeypatch)
+        nursery.start_soon(files.keep, document(b"12345678", "first"))
+        await gate.reached.wait()
+        with pytest.raises(ProtocolError, match="at once: resend later") as refused:
+            await files.keep(document(b"123", "second", "f2"))
+        assert refused.value.id == "f2"
+        assert (len(files), files.bytes) == (0, 8)
+        gate.open()
+    assert in_directory(tmp_path) == ["first"]
+
+
 async def test_a_file_sent_twice_at_once_is_taken_once(tmp_path, monkeypatch):
     """D19: the old connection is still writing when the new one has sent the same message again."""
     async with open_house(agent := Recorder(), state_dir=tmp_path) as house:

@@ -65,8 +65,8 @@ class Received:
         self._max_age = max_age
         self._kept: dict[Path, _Kept] = {}
         """The oldest first, and so in the order of their expiry."""
-        self.bytes = 0
-        """Of all files, those that are being written included."""
+        self._kept_bytes = 0
+        self._writing_bytes = 0
         self._threads = trio.CapacityLimiter(WRITERS)
         self._janitor = Timer(self._next_expiry, self._expire)
         self._nursery: trio.Nursery
@@ -74,12 +74,16 @@ class Received:
     def __len__(self) -> int:
         return len(self._kept)
 
+    @property
+    def bytes(self) -> int:
+        """Of all files, those that are being written included."""
+        return self._kept_bytes + self._writing_bytes
+
     async def load(self) -> None:
         """Make the directory, and take stock of the files of earlier runs. Errors: OSError."""
         for path, size, age in await trio.to_thread.run_sync(_take_stock, self.directory):
             self._add(path, size, age)
-            self.bytes += size
-        await self._in_thread(_remove, [*self._take_expired(), *self._take_oldest(0)])
+        await self._in_thread(_remove, [*self._take_expired(), *self._take_oldest()])
 
     async def run(self) -> None:
         """Let files go when they are old enough."""
@@ -94,22 +98,18 @@ class Received:
         """
         size = len(message.data)
         if size > self._max_bytes:
-            raise ProtocolError(
-                ErrorCode.INTERNAL_ERROR,
-                f"data: files of at most {self._max_bytes} bytes are kept here",
-                id=message.id,
-            )
+            raise _refusal(message, f"data: files of at most {self._max_bytes} bytes are kept here")
+        if size > self._max_bytes - self._writing_bytes:
+            raise _refusal(message, "too many files at once: resend later")
         path = self.directory / _name(message)
-        oldest = self._take_oldest(size)
-        self.bytes += size
+        self._writing_bytes += size
         try:
-            await self._in_thread(_replace, oldest, path, message.data)
+            await self._in_thread(_replace, self._take_oldest(), path, message.data)
         except OSError as error:
-            self.bytes -= size
             log.error("file not kept", bytes=size, error=error.strerror)
-            raise ProtocolError(
-                ErrorCode.INTERNAL_ERROR, "the file could not be kept: resend later", id=message.id
-            ) from None
+            raise _refusal(message, "the file could not be kept: resend later") from None
+        finally:
+            self._writing_bytes -= size
         self._add(path, size, 0.0)
         kept = evolve(message, path=path)
         try:
@@ -122,11 +122,12 @@ class Received:
     async def discard(self, message: FileInput | VoiceInput) -> None:
         """Remove the file of a message that came to nothing."""
         if message.path in self._kept:
-            self.bytes -= self._kept.pop(message.path).size
+            self._kept_bytes -= self._kept.pop(message.path).size
             await self._in_thread(_remove, [message.path])
 
     def _add(self, path: Path, size: int, age: float) -> None:
         self._kept[path] = _Kept(size, trio.current_time() + self._max_age - age)
+        self._kept_bytes += size
         self._janitor.touch(self._next_expiry())
 
     def _next_expiry(self) -> float:
@@ -140,9 +141,9 @@ class Received:
         now = trio.current_time()
         return self._take(lambda oldest: oldest.expires_at <= now)
 
-    def _take_oldest(self, size: int) -> list[Path]:
-        """Forget as many files as it takes to have room for `size` bytes; returns them."""
-        return self._take(lambda _: self.bytes + size > self._max_bytes)
+    def _take_oldest(self) -> list[Path]:
+        """Forget as many files as it takes to keep the quota; returns them, to be removed."""
+        return self._take(lambda _: self.bytes > self._max_bytes)
 
     def _take(self, doomed: Callable[[_Kept], bool]) -> list[Path]:
         taken: list[Path] = []
@@ -151,7 +152,7 @@ class Received:
             if not doomed(kept):
                 break
             del self._kept[path]
-            self.bytes -= kept.size
+            self._kept_bytes -= kept.size
             taken.append(path)
         return taken
 
@@ -196,6 +197,10 @@ def _name(message: FileInput | VoiceInput) -> str:
             given = message.filename
     came_at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     return f"{came_at}-{secrets.token_hex(6)}-{safe_name(given)}"
+
+
+def _refusal(message: FileInput | VoiceInput, reason: str) -> ProtocolError:
+    return ProtocolError(ErrorCode.INTERNAL_ERROR, reason, id=message.id)
 
 
 def _cut(text: str, max_bytes: int) -> str:
