@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import time
+from collections import OrderedDict
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -63,7 +64,7 @@ class Received:
         self.directory = directory
         self._max_bytes = max_bytes
         self._max_age = max_age
-        self._kept: dict[Path, _Kept] = {}
+        self._kept: OrderedDict[Path, _Kept] = OrderedDict()
         """The oldest first, and so in the order of their expiry."""
         self._kept_bytes = 0
         self._writing_bytes = 0
