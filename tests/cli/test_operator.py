@@ -174,6 +174,7 @@ def test_too_many_tokens(station, runs):
 def test_the_qr_code(monkeypatch):
     """It holds all three, fits in 80 columns, and has its own colours."""
     content = pair.code("wss://agent.example.com/ws?a=b", "телефон & co", "to-ken_")
+    assert "+" not in content
     split = urlsplit(content)
     assert (split.scheme, split.netloc) == ("hermes-mobile", "pair")
     assert parse_qs(split.query) == {
@@ -382,7 +383,9 @@ def test_the_state_of_an_installed_service(station, monkeypatch, command):
     station.runs = False
     station.environ["MOBILE_STATE_DIR"] = ""
     remember(station, PHONE)
-    monkeypatch.setattr(operator, "SERVICE_STATE", station.directory)
+    link = station.directory / "link"
+    link.symlink_to(station.directory)
+    monkeypatch.setattr(operator, "SERVICE_STATE", link)
     assert station(*command).exit_code == 0
 
 

@@ -99,6 +99,7 @@ def state_dir(config: Path | None) -> Path:
     named: Path | None = remote.setting("MOBILE_STATE_DIR", config)
     if named is not None:
         return named
-    if SERVICE_STATE.is_dir():
+    # Who may not look into it is told so when it is opened; a link, as systemd makes, is enough here.
+    if SERVICE_STATE.is_symlink() or SERVICE_STATE.is_dir():
         return SERVICE_STATE
     raise remote.NoServerError("no server, and no MOBILE_STATE_DIR in which to do without one")

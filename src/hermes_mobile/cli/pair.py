@@ -6,7 +6,7 @@ import sys
 from functools import partial
 from io import StringIO
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import click
 import segno
@@ -14,6 +14,7 @@ import segno
 from hermes_mobile.cli import operator, remote
 from hermes_mobile.cli.conventions import config_option, examples, version_option
 from hermes_mobile.client.link import Endpoint
+from hermes_mobile.protocol import fields
 from hermes_mobile.server.admin import warn_of_list
 from hermes_mobile.server.values import is_loopback
 
@@ -59,6 +60,7 @@ def pair(device_id: str, url: str | None, name: str, replace: bool, config: Path
 
     The exit status is 0, 4 when the server refuses, 5 when there is neither a server nor its state.
     """
+    name = fields.short_name(name, "--name")
     made = remote.run(partial(make, config, device_id, url, name, replace))
     url = url or made["url"]
     click.echo(f"url     {url}\ndevice  {device_id}\ntoken   {made['token']}")
@@ -94,7 +96,8 @@ def warn_of_url(url: str) -> str:
 
 def code(url: str, device_id: str, token: str) -> str:
     """What the QR code holds (docs/admin.md)."""
-    return f"hermes-mobile://pair?{urlencode({'url': url, 'device': device_id, 'token': token})}"
+    values = {"url": url, "device": device_id, "token": token}
+    return f"hermes-mobile://pair?{urlencode(values, quote_via=quote, safe='')}"
 
 
 def drawn(content: str) -> str:
