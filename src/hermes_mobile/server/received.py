@@ -122,7 +122,7 @@ class Received:
 
     async def discard(self, message: FileInput | VoiceInput) -> None:
         """Remove the file of a message that came to nothing."""
-        if message.path in self._kept:
+        if message.path is not None and message.path in self._kept:
             self._kept_bytes -= self._kept.pop(message.path).size
             await self._in_thread(_remove, [message.path])
 
