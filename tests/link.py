@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from math import inf
 from typing import Any
 
 import trio
@@ -20,6 +21,23 @@ WAIT = 60.0
 def linked_house(**settings: Any):
     """A house whose agent is to dial in."""
     return open_house(LinkAgent(WAIT), **settings)
+
+
+class MemoryLine:
+    """An agent's connection in memory: the server's side of it, and the test's."""
+
+    def __init__(self) -> None:
+        self.say, self._said = trio.open_memory_channel[bytes](inf)
+        self._told, self.hear = trio.open_memory_channel[dict[str, Any]](0)
+
+    async def receive(self) -> bytes | None:
+        try:
+            return await self._said.receive()
+        except trio.EndOfChannel:
+            return None
+
+    async def send(self, message: bytes) -> None:
+        await self._told.send(json.loads(message))
 
 
 class Dialler:

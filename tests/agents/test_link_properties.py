@@ -18,25 +18,9 @@ from hermes_mobile.agents.link import LinkAgent
 from hermes_mobile.agents.link.messages import Hello
 from hermes_mobile.agents.link.talk import REQUESTS_OPEN
 from hermes_mobile.testing import FakeTurn
+from link import MemoryLine
 
 DEVICES = ("a", "b")
-
-
-class MemoryLine:
-    """The agent's connection: the server's side of it, and the test's."""
-
-    def __init__(self) -> None:
-        self.say, self._said = trio.open_memory_channel[bytes](inf)
-        self._told, self.hear = trio.open_memory_channel[dict[str, Any]](0)
-
-    async def receive(self) -> bytes | None:
-        try:
-            return await self._said.receive()
-        except trio.EndOfChannel:
-            return None
-
-    async def send(self, message: bytes) -> None:
-        await self._told.send(json.loads(message))
 
 
 class SlowConversation(FakeTurn):

@@ -11,9 +11,10 @@ from trio.testing import MockClock
 from wsproto.events import TextMessage
 
 from hermes_mobile.agents.link import LinkAgent, peer, talk
+from hermes_mobile.agents.link.messages import Hello
 from hermes_mobile.protocol.limits import MAX_MEDIA_BYTES
 from house import audio, chunk, faults, open_house, texts
-from link import WAIT, dial, linked_house
+from link import WAIT, MemoryLine, dial, linked_house
 
 
 def reply(id: int | str, text: str = "text", **place: str) -> dict[str, Any]:
@@ -357,6 +358,30 @@ async def test_last_words(autojump_clock: MockClock) -> None:
         assert {"t": "typing", "stop": True} in frames
         await dial(house)
         assert [frame["t"] for frame in await phone.drain()] == []
+
+
+async def test_last_words_that_nobody_waits_an_answer_to(autojump_clock: MockClock) -> None:
+    """When a write fails, what the agent said is read on for a moment, and no longer than that."""
+    async with linked_house() as house:
+        phone = await house.connect()
+        line = MemoryLine()
+        agent = house.hub.agent
+        house.nursery.start_soon(agent.serve, line, Hello(), house.hub)
+        assert (await line.hear.receive())["t"] == "ready"
+        line.hear.close()
+        await trio.testing.wait_all_tasks_blocked()
+        assert not agent.ready
+        for number in range(3):
+            line.say.send_nowait(json.dumps(reply(number, device="phone")).encode())
+        line.say.send_nowait(b'{"t":"withdraw","id":"4","ask":"5"}')
+        line.say.send_nowait(b'{"t":"nothing"')
+        line.say.send_nowait(json.dumps(reply("6", "last", device="phone")).encode())
+        started = trio.current_time()
+        assert texts([await phone.expect("message") for _ in range(4)])[-1] == "last"
+        assert trio.current_time() == started
+        await trio.sleep(2)
+        line.say.send_nowait(json.dumps(reply("7", device="phone")).encode())
+        assert texts(await phone.receive_for(1)) == []
 
 
 async def test_cards_outside_of_turns_end_with_the_connection(autojump_clock: MockClock) -> None:

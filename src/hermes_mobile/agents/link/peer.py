@@ -60,7 +60,7 @@ class Peer:
     def __init__(self, agent: LinkAgent, line: Line, hello: Hello) -> None:
         self.hello = hello
         self.gone = False
-        """The link ends: nothing more is read, nor taken to be written."""
+        """The link ends: nothing more is taken to be written."""
         self.goodbye: Goodbye | None = None
         """Why the server ended it; None when the agent left."""
         self._agent = agent
@@ -106,11 +106,12 @@ class Peer:
             self.goodbye = Goodbye(code, message)
             self.leave()
 
-    def leave(self) -> None:
+    def leave(self, *, linger: float = 0) -> None:
+        """Take nothing more to write, and after `linger` seconds read nothing more."""
         if not self.gone:
             self.gone = True
             self._out.close()
-            self._reading.cancel()
+            self._reading.deadline = trio.current_time() + linger
             self._agent.peer_left(self)
 
     # To the agent
@@ -154,7 +155,8 @@ class Peer:
                     finally:
                         outgoing.settled.set()
         except trio.BrokenResourceError:
-            self.leave()
+            # An agent that does not wait for its answers may have said something and be gone.
+            self.leave(linger=DRAIN_SECONDS)
         finally:
             self._writer_finished.set()
 
@@ -189,7 +191,7 @@ class Peer:
     # From the agent
 
     async def _read(self) -> None:
-        """Take what the agent says, until it ends. Errors: GoneError."""
+        """Take what the agent says, until it ends."""
         try:
             while (data := await self._line.receive()) is not None:
                 try:
@@ -197,14 +199,14 @@ class Peer:
                 except UnreadableError as error:
                     self.end(Farewell.BAD_MESSAGE, error.message)
                 except RefusedError as error:
-                    await self.send(Refused(error.id, error.code, error.message))
+                    await self._send_if_there(Refused(error.id, error.code, error.message))
         except OverlongError:
             self.end(Farewell.BAD_MESSAGE, f"message: at most {MAX_FRAME_BYTES} bytes")
         except trio.BrokenResourceError:
             return
 
     async def _take(self, message: AgentMessage) -> None:
-        """Errors: RefusedError, GoneError."""
+        """Errors: RefusedError."""
         match message:
             case End(turn):
                 if (talk := self._agent.talk(turn)) is not None:
@@ -212,7 +214,7 @@ class Peer:
             case Withdraw(id, ask):
                 for talk in (*self._agent.talks, *self._talks.values()):
                     talk.withdraw(ask)
-                await self.send(Done(id))
+                await self._send_if_there(Done(id))
             case Hello():
                 raise RefusedError(Code.BAD_MESSAGE, "hello: said already on this link")
             case Unknown():
