@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from datetime import UTC, datetime
 
 import pytest
 import trio
@@ -18,6 +18,14 @@ async def run(stage, *arguments):
     return await trio.to_thread.run_sync(stage.gateway.run, *arguments)
 
 
+def make_due(jobs):
+    """Let every job be due now: the gateway looks as it starts, and then once a minute."""
+    stored = json.loads(jobs.read_text())
+    for job in stored["jobs"]:
+        job["next_run_at"] = datetime.now(UTC).isoformat()
+    jobs.write_text(json.dumps(stored))
+
+
 async def test_cron_reaches_a_device_that_is_away(stage):
     """D32: what a job says is the agent's speech, kept for a device that connects later."""
     scripts = stage.gateway.home / "scripts"
@@ -28,8 +36,7 @@ async def test_cron_reaches_a_device_that_is_away(stage):
         job = ("--no-agent", "--script", "remind.sh", "--deliver", target, "every 1h")
         created = await run(stage, "cron", "create", *job)
         assert created.returncode == 0, created.stderr
-        [name] = re.findall(r"\b[0-9a-f]{12}\b", created.stdout)[:1]
-        assert (await run(stage, "cron", "run", name)).returncode == 0
+    make_due(stage.gateway.home / "cron" / "jobs.json")
     stage.start()
     async with stage.phone(HOME_DEVICE) as home:
         assert await home.reply() == "Water the flowers"
