@@ -331,6 +331,15 @@ def test_status_by_http(station, monkeypatch, ready, word):
     assert lines[-1].startswith("kept        1 units, ")
 
 
+def test_status_for_others(station, monkeypatch):
+    """Who may not ask on the admin socket asks by HTTP."""
+    answers = {"/readyz": (200, ""), "/metrics": (200, trio.run(exposed))}
+    serve_http(monkeypatch, station, answers)
+    (station.directory / "file").touch()
+    station.environ["MOBILE_ADMIN_SOCKET"] = str(station.directory / "file" / "admin.sock")
+    assert "sessions    1 connected, 1 away" in station("status").stdout
+
+
 @pytest.mark.parametrize("metrics", ["", "hello\n", "hermes_mobile_connections_open 1\n", "{{{"])
 def test_another_server_on_the_port(station, monkeypatch, metrics):
     """5: what answers is no hermes-mobile."""
@@ -438,8 +447,10 @@ def test_who_may_not_connect(station):
     """4: the way to the socket is closed to the one who asks."""
     station.environ["MOBILE_ADMIN_SOCKET"] = str(station.directory / "file" / "admin.sock")
     (station.directory / "file").touch()
-    line = error_line(station("status"), 4)
-    assert line.endswith("file/admin.sock: Not a directory")
+    for command in (*ALL, ("status",)):
+        station.environ["MOBILE_HTTP_PORT"] = "off"
+        line = error_line(station(*command), 4)
+        assert line.endswith("file/admin.sock: Not a directory")
 
 
 @pytest.mark.parametrize(

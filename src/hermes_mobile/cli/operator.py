@@ -30,6 +30,10 @@ ANSWER_SECONDS: Final = 15.0
 """Above what the server itself takes at most."""
 
 
+class NotPermittedError(remote.RefusalError):
+    """The admin socket is for others: the server's user, and root."""
+
+
 def device_id(address: str, name: str) -> str:
     """A device id that was given as it is, or as `mobile:ID`. *Errors*: BadParameter."""
     try:
@@ -44,8 +48,8 @@ def device_id(address: str, name: str) -> str:
 async def ask(config: Path | None, op: str, **values: Any) -> dict[str, Any] | None:
     """What the running server answers on its admin socket; None when no server listens there.
 
-    *Errors*: RefusalError for what it refuses; NoServerError when it does not answer;
-    ConfigurationError.
+    *Errors*: RefusalError for what it refuses, NotPermittedError for who may not ask; NoServerError
+    when it does not answer; ConfigurationError.
     """
     path: Path = remote.setting("MOBILE_ADMIN_SOCKET", config) or (
         remote.SERVICE_RUNTIME / "admin.sock"
@@ -55,7 +59,7 @@ async def ask(config: Path | None, op: str, **values: Any) -> dict[str, Any] | N
     except OSError as error:
         if error.errno in {errno.ENOENT, errno.ECONNREFUSED}:
             return None
-        raise remote.RefusalError(f"{path}: {error.strerror}") from None
+        raise NotPermittedError(f"{path}: {error.strerror}") from None
     answer: dict[str, Any] = {}
     with trio.move_on_after(ANSWER_SECONDS):
         answer = await _converse(stream, orjson.dumps({"op": op, **values}))

@@ -33,19 +33,28 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
 def status(as_json: bool, config: Path | None) -> None:
     """Show how the server is doing.
 
-    It is asked on its admin socket, or, where that is not there, through its HTTP side, which knows a
-    little less.
+    It is asked on its admin socket, or, where that is not there or for others, through its HTTP side,
+    which knows a little less.
 
     The exit status is 0, 5 when there is no server.
     """
-    found = remote.run(partial(operator.ask, config, "status"))
-    if found is None:
-        found = from_http(config)
+    found = find(config)
     if as_json:
         click.echo(json.dumps(found))
         return
     for name, value in lines(found):
         click.echo(f"{name:12}{value}")
+
+
+def find(config: Path | None) -> dict[str, Any]:
+    """*Errors*: as of `operator.ask`, and NoServerError."""
+    try:
+        found = remote.run(partial(operator.ask, config, "status"))
+    except operator.NotPermittedError:
+        if not remote.setting("MOBILE_HTTP_PORT", config):
+            raise
+        found = None
+    return from_http(config) if found is None else found
 
 
 def lines(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
