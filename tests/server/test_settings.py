@@ -443,6 +443,17 @@ def test_a_paired_device_has_a_token(tmp_path: Path, device: KnownDevice, made: 
         assert load_settings(None, environ | {"INVOCATION_ID": "0123"}).tokens == frozenset()
 
 
+def test_a_paired_device_that_is_on_no_list(tmp_path: Path) -> None:
+    """D9: it is warned about, as a bound one is; a damaged file is not a warning's to tell."""
+    paired = (Credential.of("t"),)
+    write(tmp_path, [KnownDevice("tel-1", tokens=paired), KnownDevice("tel-2", revoked=True)])
+    settings = load(MOBILE_STATE_DIR=str(tmp_path), MOBILE_ALLOWED_DEVICES="tel-3")
+    assert warnings(settings) == ["MOBILE_ALLOWED_DEVICES lacks tel-1, which was paired"]
+    assert warnings(load(MOBILE_STATE_DIR=str(tmp_path))) == []
+    (tmp_path / "devices.json").write_text("{")
+    assert warnings(settings) == []
+
+
 def test_a_damaged_access_file(tmp_path: Path) -> None:
     """It is named: whether anybody is paired cannot be told."""
     (tmp_path / "devices.json").touch()

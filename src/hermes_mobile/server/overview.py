@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from hermes_mobile.protocol import limits
+from hermes_mobile.server.access_file import NAME, read
+from hermes_mobile.server.devices import AccessFileError
 from hermes_mobile.server.settings import DEFAULT, VARIABLES
 from hermes_mobile.server.values import Token, is_loopback, port_or_off
 
@@ -41,11 +44,21 @@ def _device_warnings(settings: Settings) -> Iterator[str]:
     bound = {token.device_id for token in settings.extra_tokens if token.device_id}
     for device_id in sorted(bound - allowed if allowed else ()):
         yield f"MOBILE_ALLOWED_DEVICES lacks {device_id}, which MOBILE_EXTRA_TOKENS binds"
+    for device_id in sorted(_paired(settings) - allowed if allowed else ()):
+        yield f"MOBILE_ALLOWED_DEVICES lacks {device_id}, which was paired"
     if allowed and settings.home_device and settings.home_device not in allowed:
         yield f"MOBILE_ALLOWED_DEVICES lacks {settings.home_device}, which is MOBILE_HOME_DEVICE"
     for name in ("queue_bytes", "keep_bytes"):
         if getattr(settings, name) < limits.MAX_MEDIA_BYTES:
             yield f"MOBILE_{name.upper()} is below {limits.MAX_MEDIA_BYTES}: large files do not fit"
+
+
+def _paired(settings: Settings) -> set[str]:
+    """The devices with paired tokens. A file that cannot be read is the start's to complain of."""
+    with suppress(AccessFileError):
+        if settings.state_dir is not None:
+            return {device.id for device in read(settings.state_dir / NAME) if device.tokens}
+    return set()
 
 
 def _exposure_warnings(settings: Settings) -> Iterator[str]:
