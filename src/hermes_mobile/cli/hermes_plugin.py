@@ -33,7 +33,7 @@ ENVIRONMENT: Final = """\
 MOBILE_AGENT_SOCKET=/run/hermes-mobile/agent.sock"""
 
 
-@click.group()
+@click.group(epilog=examples("hermes-mobile hermes-plugin install"))
 @version_option
 def hermes_plugin() -> None:
     """Let Hermes Agent answer, through a plugin of its gateway."""
