@@ -20,7 +20,7 @@ from hermes_mobile.agents.demo import DemoAgent
 from hermes_mobile.server import app, listeners
 from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.settings import Settings
-from hermes_mobile.server.stream import SocketStream
+from hermes_mobile.server.stream import SEND_BUFFER_BYTES, SocketStream
 from street import PATIENCE, TOKEN, Caller
 
 if TYPE_CHECKING:
@@ -47,11 +47,18 @@ class Doorkeeper:
 
     def __init__(self) -> None:
         self.addresses: list[str] = []
+        self.send_buffers: list[int] = []
+        self.undelayed: list[bool] = []
         self.came = trio.Event()
 
     async def __call__(self, stream, address: str) -> None:
         async with stream:
             self.addresses.append(address)
+            self.send_buffers.append(stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF))
+            self.undelayed.append(
+                stream.socket.family != socket.AF_UNIX
+                and stream.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+            )
             self.came.set()
 
 
@@ -103,6 +110,25 @@ async def test_a_shortage_is_logged_once(autojump_clock, logs):
     assert [(line["event"], line["error"]) for line in logs] == [
         ("cannot accept", "Too many open files")
     ]
+
+
+async def test_who_waited_for_the_server_to_start_is_served_like_all_others(autojump_clock):
+    """D5: in the listener's queue before it was known what to hand on, or after."""
+    async with trio.open_nursery() as connections, trio.open_nursery() as accepting:
+        with Listener() as listener, socket.socket() as early, socket.socket() as late:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            early.connect(listener.getsockname())
+            doorkeeper, open_stream = Doorkeeper(), partial(SocketStream, write_timeout=30.0)
+            accepting.start_soon(listeners.accept, listener, doorkeeper, open_stream, connections)
+            await trio.testing.wait_all_tasks_blocked()
+            late.connect(listener.getsockname())
+            with trio.fail_after(60):
+                while len(doorkeeper.addresses) < 2:
+                    await trio.testing.wait_all_tasks_blocked()
+            accepting.cancel_scope.cancel()
+    assert doorkeeper.send_buffers == [SEND_BUFFER_BYTES] * 2
+    assert doorkeeper.undelayed == [True] * 2
 
 
 async def test_a_unix_socket_has_no_address(autojump_clock, tmp_path):

@@ -171,6 +171,7 @@ async def accept(
     Closes `listener` when cancelled.
     """
     short_until = -inf
+    early = True  # they came before the listener had anything to hand on
     with listener:
         prepare(listener)
         while True:
@@ -178,23 +179,25 @@ async def accept(
             try:
                 for _ in range(ACCEPTS_AT_ONCE):
                     peer, address = listener.accept()
+                    if early:
+                        prepare(peer)
                     host = "unix" if peer.family == socket.AF_UNIX else address[0]
                     connections.start_soon(serve_peer, open_stream(peer), host)
             except BlockingIOError:
-                continue
+                early = False
             except OSError as error:
                 if error.errno in EXHAUSTED:
                     if trio.current_time() > short_until:
                         log.error("cannot accept", error=error.strerror)
                     short_until = trio.current_time() + SHORTAGE_SECONDS
                     await trio.sleep(ACCEPT_PAUSE)
-                continue  # else the peer left before it was accepted
+                # Else the peer left before it was accepted.
 
 
-def prepare(listener: socket.socket) -> None:
+def prepare(sock: socket.socket) -> None:
     """Set what connections take over from their listener: that is cheaper than to tell each."""
-    listener.setblocking(False)
-    if listener.family != socket.AF_UNIX:
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setblocking(False)
+    if sock.family != socket.AF_UNIX:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # The kernel doubles what it is told, for its own book-keeping.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES // 2)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES // 2)
