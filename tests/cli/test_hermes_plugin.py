@@ -78,6 +78,13 @@ def test_the_manifest_has_our_version():
     assert re.findall(r"^version: (.*)$", manifest, re.MULTILINE) == [hermes_mobile.__version__]
 
 
+def test_the_page_has_the_lines_that_are_printed(tmp_path):
+    """docs/hermes.md and the command tell to configure the same."""
+    page = (Path(__file__).parents[2] / "docs" / "hermes.md").read_text()
+    [yaml] = re.findall(r"^```yaml\n(.*?)```", page, re.DOTALL | re.MULTILINE)
+    assert yaml in run("install", "--hermes-home", tmp_path).output
+
+
 def test_chat_id_is_a_number():
     """What Hermes calls a chat is one line, of digits."""
     result = run("chat-id", "anna-iphone")

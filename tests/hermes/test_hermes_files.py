@@ -107,3 +107,11 @@ async def test_a_file_that_is_too_large_is_told(shared):
     async with shared.phone("large-out") as phone:
         await phone.say(f"say Here it is. MEDIA:{path}")
         assert "at most 8388608" in await phone.until_said("large.pdf")
+
+
+async def test_an_image_that_is_none_is_told(shared):
+    """What says that it is an image, and is not, never comes to the model: the person learns it."""
+    async with shared.phone("unreadable") as phone:
+        await phone.send("media", b"no image", kind="image", mime="image/png", filename="sky.png")
+        assert await phone.reply() == "This image cannot be read."
+        await phone.turn_ended()

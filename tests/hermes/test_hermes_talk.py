@@ -37,6 +37,7 @@ async def test_stop_stops_hermes(shared):
         shared.model.release()
         await phone.say("And now?")
         assert await phone.until_said("echo") == "echo: And now?"
+        await phone.turn_ended()
 
 
 async def test_a_message_during_a_turn_interrupts_it(shared):

@@ -144,25 +144,26 @@ class MobileAdapter(BasePlatformAdapter):
     async def _begin(self, message: Message) -> None:
         """Hand a message over to Hermes, after those before it of the same device."""
         device, said = message["device"], message["input"]
-        self._turns.begin(Turn(message["turn"], device, said["id"]))
+        turn = Turn(message["turn"], device, said["id"])
+        self._turns.begin(turn)
         source = self._source(device, message.get("user") or {})
-        outcome = "failed"
         try:
             async with self._intake.setdefault(device, asyncio.Lock()):
                 event = await make_event(said, source)
                 await self._wait_started()
                 if device in self._stops:  # else Hermes would stop this one, too
                     await asyncio.wait({self._stops[device]})
+                if turn not in self._turns:
+                    return  # it was cancelled before it began
+                turn.taken = True
                 await self.handle_message(event)
-            outcome = "ok"
         except UnreadableError as error:
-            outcome = "ok"
             await self._speech.reply(device, f"This {error} cannot be read.")
+            self._end(turn.id)
         except Exception as error:  # noqa: BLE001 - Hermes may raise anything
             log.error("mobile: a message cannot be handed over: %s", type(error).__name__)
-        finally:
-            if outcome == "failed":
-                self._end(message["turn"], outcome)
+            self._end(turn.id, "failed")
+        else:
             self._settle(source)
 
     async def _wait_started(self) -> None:
@@ -213,7 +214,8 @@ class MobileAdapter(BasePlatformAdapter):
         self._cards.sweep()
         if self._session(source) not in self._active_sessions:
             for turn in self._turns.of(targets.device_id(source.chat_id)):
-                self._end(turn.id)
+                if turn.taken:
+                    self._end(turn.id)
 
     def _end(self, turn: str, outcome: str = "ok") -> None:
         if self._turns.forget(turn) is not None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Turn:
     """`id` is the server's; `message` is the app's id of the message."""
 
     id: str
     device: str
     message: str
+    taken: bool = False
+    """Hermes has it."""
 
 
 class Turns:
@@ -22,6 +24,9 @@ class Turns:
 
     def begin(self, turn: Turn) -> None:
         self._open[turn.id] = turn
+
+    def __contains__(self, turn: Turn) -> bool:
+        return turn.id in self._open
 
     def current(self, device: str) -> Turn | None:
         """The turn that Hermes is speaking in; None when it speaks by itself."""
