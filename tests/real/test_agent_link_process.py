@@ -110,7 +110,8 @@ async def test_nobody_comes_back(serve, path: Path) -> None:
     async with server.connect() as phone:
         await phone.say("m1", "hello")
         assert (await phone.expect("error"))["id"] == "m1"
-        with agent(TESTS / "mortal.py", MOBILE_AGENT_SOCKET=path):
+        with agent(TESTS / "mortal.py", MOBILE_AGENT_SOCKET=path) as late:
+            await late.wait_for("ready")
             await phone.say("m1", "hello")
             assert (await phone.expect("message"))["text"] == "hello"
 
