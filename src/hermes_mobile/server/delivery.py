@@ -112,6 +112,7 @@ class Deliveries:
                 self._open -= 1
                 self._bytes -= frame_size(frame)
                 self._room.unpark_all()
+            del frame  # it may be large, and the next one long in coming
         self._finished.set()
 
     def _delivered(self, frame_id: str, device_id: str) -> None:

@@ -62,6 +62,7 @@ class Writer:
                 if entries is None or self._stopped:
                     return
                 await self._write(entries)
+                del entries  # a file among them may be large, and the next thing long in coming
         finally:
             self._waiting = False
             self._finished.set()
