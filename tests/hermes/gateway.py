@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hermes.model import Model
 
-REQUIREMENT = "hermes-agent==0.19.*"
+REQUIREMENT = "hermes-agent[acp]==0.19.*"
 VENV = Path(__file__).parents[2] / "build" / "hermes"
 PATIENCE = 60.0
 """Seconds that a gateway has to start or to end."""
@@ -69,11 +69,12 @@ stt:
 
 def install() -> Path:
     """The venv that holds Hermes and nothing of ours, made where there is none yet."""
-    if not (VENV / "complete").exists():
+    complete = VENV / "complete"
+    if not complete.exists() or complete.read_text() != REQUIREMENT:
         venv.create(VENV, clear=True, with_pip=True)
         pip = [VENV / "bin" / "python", "-m", "pip", "install", "-q", "--disable-pip-version-check"]
         subprocess.run([*pip, REQUIREMENT], check=True, stdout=subprocess.DEVNULL)  # noqa: S603
-        (VENV / "complete").touch()
+        complete.write_text(REQUIREMENT)
     return VENV
 
 
