@@ -16,7 +16,7 @@ FAILURES = 5
 """After so many within a minute, an address is refused or slowed (D37)."""
 BAD, GOOD = "127.0.0.2", "127.0.0.3"
 ECHOES = 200
-PROMPT = 3.0
+PROMPT = 5.0
 """Seconds: what nobody is made to wait for, even where the machine is busy."""
 REFUSED = b"HTTP/1.1 429 Too Many Requests"
 SPARE_BYTES = 4 << 20
@@ -93,7 +93,7 @@ async def test_a_flood_from_another_address(server):
                 await chat(newcomer, 1)
     after = await take_census(server, idle, source=GOOD)
     assert flood.failed < FAILURES + FLOODERS
-    assert flood.refused > ECHOES / 10
+    assert flood.refused > FLOODERS
     assert (after.tasks, after.descriptors) == (idle.tasks, idle.descriptors)
     assert after.resident_bytes - idle.resident_bytes < SPARE_BYTES
 
@@ -108,9 +108,10 @@ async def test_a_flood_from_the_address_of_a_device(server):
         await flood.throttled.wait()
         failed, since = flood.failed, trio.current_time()
         await chat(witness)
+        came = trio.current_time()
         async with server.connect("tablet", source=BAD) as newcomer:
-            waited = trio.current_time() - since
+            waited = trio.current_time() - came
             await chat(newcomer, 1)
-        assert flood.failed - failed <= waited + FLOODERS
-        assert 1 <= waited < FLOODERS + 5
+        assert flood.failed - failed <= trio.current_time() - since + FLOODERS
+        assert 1 <= waited < FLOODERS + PROMPT
         assert flood.refused == 0
