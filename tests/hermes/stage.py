@@ -31,6 +31,7 @@ class Stage:
             "MOBILE_AGENT_SOCKET": directory / "agent.sock",
             "MOBILE_DELIVER_TOKENS": DELIVER_TOKEN,
             "MOBILE_SHUTDOWN_GRACE": 1,
+            "MOBILE_PING_INTERVAL": 600,  # a phone that waits for a command answers no pings
             "MOBILE_LOG_LEVEL": "debug",
             **settings,
         }

@@ -20,6 +20,13 @@ def test_a_chat_id_is_a_number_that_tells_the_device(device):
     assert targets.device_id(chat) == device
 
 
+def test_no_name_begins_with_the_id_of_a_device():
+    """Hermes completes names: a device's must not be what another one's id is completed to."""
+    name = targets.chat_name("anna-iphone")
+    assert name.endswith(" anna-iphone")
+    assert name.startswith(targets.chat_id("anna-iphone"))
+
+
 @pytest.mark.parametrize("target", ["anna-iphone", "", "8123456789", "0", "9" * 3_000, "²", "-5"])
 def test_what_is_no_chat_id_is_a_device(target):
     """Cron has plain ids of devices, some of which are numbers."""

@@ -185,7 +185,7 @@ class MobileAdapter(BasePlatformAdapter):
     def _source(self, device: str, user: dict[str, str]) -> Any:
         return self.build_source(
             chat_id=targets.chat_id(device),
-            chat_name=device,
+            chat_name=targets.chat_name(device),
             chat_type="dm",
             user_id=device,
             user_name=user.get("name") or self._names.get(device) or device,

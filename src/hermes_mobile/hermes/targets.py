@@ -4,6 +4,9 @@
 it. There, an id of a platform that Hermes does not know by heart has to be a number: with any other,
 the message goes to the home device, and the sender is told that all is well. So a device's id, spelled
 as a number, is its chat's id: nothing has to be kept to get from one to the other.
+
+A name is looked up by its beginning, too: what is meant for `anna` would go to `anna-phone`, where Hermes
+has only met that one. So the names that it keeps begin with the number.
 """
 
 from __future__ import annotations
@@ -23,6 +26,11 @@ class MisreadError(Exception):
 def chat_id(device: str) -> str:
     """The number that is Hermes' id of the chat with `device`."""
     return str(int.from_bytes(_MARK + device.encode()))
+
+
+def chat_name(device: str) -> str:
+    """What Hermes lists the chat with `device` as; not the beginning of it is any device's id."""
+    return f"{chat_id(device)} {device}"
 
 
 def device_id(chat: str) -> str:
