@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,6 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 from acp_stage import Stage, open_stage
 from hermes_mobile.agents import AgentSettings, AgentSettingsError, load_agent
 from hermes_mobile.agents.acp import AcpAgent
+from hermes_mobile.agents.acp.jsonrpc import Connection, ConnectionLostError
 from hermes_mobile.agents.acp.process import inherited, log_standard_error
 from house import open_house, texts
 
@@ -192,6 +194,35 @@ async def test_too_many_requests(tmp_path, autojump_clock):
             refusal = await actor.receive()
             assert (refusal["id"], refusal["error"]["code"]) == (number, -32603)
         assert len([f for f in await peer.drain() if f["t"] == "prompt"]) == 64
+
+
+class Clumsy:
+    """Our side, where everything goes wrong."""
+
+    async def answer(self, method, params):
+        return {"number": 2**70}
+
+    def take_note(self, method, params):
+        raise KeyError(method)
+
+
+async def test_what_goes_wrong_with_us(autojump_clock, logs):
+    """Issue 7: a notification or a request that we fail costs itself, and not the connection."""
+    incoming, theirs = trio.testing.memory_stream_one_way_pair()[::-1]
+    ours, outgoing = trio.testing.memory_stream_one_way_pair()[::-1]
+    connection = Connection(incoming, outgoing, Clumsy())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.run)
+        await theirs.send_all(b'{"method":"a"}\n{"method":"b","id":1}\n')
+        answer = await ours.receive_some()
+        connection.close()
+    assert json.loads(answer)["error"] == {"code": -32603, "message": "internal error"}
+    assert [entry["event"] for entry in logs] == [
+        "agent's notification failed",
+        "agent's request failed",
+    ]
+    with pytest.raises(ConnectionLostError):
+        await connection.notify("too late", {})
 
 
 async def test_nobody_has_signed_in(tmp_path, autojump_clock, logs):

@@ -50,10 +50,24 @@ NO_ARGUMENTS = "The agent does not tell with what arguments."
     ("call", "subject"),
     [
         (
-            {"title": "T", "rawInput": {"command": "ls -l", "description": "List"}},
+            {"title": "T", "kind": "execute"}
+            | {"rawInput": {"command": "ls -l", "description": "List"}},
             ("ls -l", "List"),
         ),
-        ({"title": "T", "rawInput": {"command": ["ls", "a b"]}}, ("ls 'a b'", "T")),
+        (
+            {"title": "T", "kind": "execute"}
+            | {"rawInput": {"command": ["ls", "a b"], "cwd": "/srv"}},
+            ("ls 'a b'", 'T\n\n{\n  "cwd": "/srv"\n}'),
+        ),
+        (
+            {"title": "T", "kind": "edit", "rawInput": {"command": "create", "path": "/a"}},
+            ('T\n\n{\n  "command": "create",\n  "path": "/a"\n}', ""),
+        ),
+        (
+            {"title": "T", "rawInput": {"path": "/a"}}
+            | {"content": [{"type": "content", "content": {"type": "text", "text": "Edit a"}}]},
+            ('T\n\nEdit a\n\n{\n  "path": "/a"\n}', ""),
+        ),
         ({"title": "Write", "rawInput": {"path": "/a"}}, ('Write\n\n{\n  "path": "/a"\n}', "")),
         (
             {"title": "Edit", "content": [{"type": "diff", "path": "/a", "newText": "b"}]},
@@ -133,6 +147,7 @@ async def test_fields_are_asked_one_after_the_other():
     ("field", "wrong"),
     [
         ({"type": "integer"}, "1.5"),
+        ({"type": "integer"}, "9" * 20),
         ({"type": "number"}, "nan"),
         ({"type": "boolean"}, "maybe"),
         ({"type": "string", "enum": ["a"]}, "b"),
@@ -159,6 +174,7 @@ async def test_a_form_that_nobody_answers():
     [
         form(),
         form(a={"type": "array"}),
+        form(a={"type": ["string", "null"]}),
         form(a={"type": "string"}, b={"type": "object"}),
         form(**{f"f{n}": {"type": "string"} for n in range(9)}),
         form(a={"type": "string"}) | {"mode": "url"},

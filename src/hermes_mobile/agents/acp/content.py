@@ -181,5 +181,11 @@ def texts_in(content: object) -> list[str]:
     return found
 
 
+def has_diff(content: object) -> bool:
+    """Whether a tool call shows what it changes."""
+    items = content if isinstance(content, list) else ()
+    return any(as_object(item).get("type") == "diff" for item in items)
+
+
 def _marked(mark: str, text: str) -> str:
     return "".join(f"{mark}{line}\n" for line in text.splitlines())

@@ -16,6 +16,8 @@ CANCEL: Final = {"action": "cancel"}
 DECLINE: Final = {"action": "decline"}
 MAX_FIELDS: Final = 8
 """A longer form is nothing for a phone, and is declined."""
+MAX_INTEGER: Final = 2**53
+"""Beyond it JSON's numbers are not exact."""
 MAX_TRIES: Final = 3
 """For an answer that fits its field."""
 
@@ -31,7 +33,9 @@ async def ask(turn: Turn, params: Mapping[str, Any]) -> dict[str, Any]:
         name: as_object(field) for name, field in as_object(schema.get("properties")).items()
     }
     fields = {
-        name: Field(field) for name, field in properties.items() if field.get("type") in READERS
+        name: Field(field)
+        for name, field in properties.items()
+        if str(field.get("type")) in READERS
     }
     if params.get("mode", "form") != "form" or not 0 < len(fields) == len(properties) <= MAX_FIELDS:
         return DECLINE
@@ -112,6 +116,12 @@ def _truth(answer: str) -> bool:
             raise ValueError
 
 
+def _integer(answer: str) -> int:
+    if abs(value := int(answer)) > MAX_INTEGER:
+        raise ValueError
+    return value
+
+
 def _number(answer: str) -> float:
     if not isfinite(value := float(answer)):
         raise ValueError
@@ -121,7 +131,7 @@ def _number(answer: str) -> float:
 READERS: Final[Mapping[str, tuple[Callable[[str], str | float | bool], str]]] = {
     "string": (str, "one of the choices is wanted"),
     "number": (_number, "a number is wanted"),
-    "integer": (int, "a whole number is wanted"),
+    "integer": (_integer, "a whole number is wanted"),
     "boolean": (_truth, "yes or no is wanted"),
 }
 """How an answer in words is read, by the type of the field, and what is wanted."""

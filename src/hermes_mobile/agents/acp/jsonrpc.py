@@ -221,7 +221,7 @@ class Connection:
     async def _answer(self, number: int | str, method: str, params: Params) -> None:
         try:
             with self._answering[number] as scope:
-                result = await self._peer.answer(method, params)
+                result = orjson.Fragment(orjson.dumps(await self._peer.answer(method, params)))
         except RpcError as error:
             await self._refuse(number, error.code, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is this request's alone

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from hermes_mobile.agents.acp.content import texts_in
+from hermes_mobile.agents.acp.content import has_diff, texts_in
 from hermes_mobile.agents.acp.jsonrpc import INVALID_PARAMS, RpcError, as_object
 
 if TYPE_CHECKING:
@@ -84,23 +84,32 @@ def options_of(options: object) -> dict[str, str]:
 
 
 def subject_of(tool: Mapping[str, Any]) -> tuple[str, str]:
-    """What a permission is asked for, and what for.
+    """What a permission is asked for, and more about it.
 
     The first is a command, or else the call with all that the agent tells of it: nobody shall approve
     what an app does not show, and every app shows the command (D23).
     """
     title = tool.get("title")
     title = title.strip() if isinstance(title, str) else ""
-    given = tool.get("rawInput")
-    command = _command_in(as_object(given))
+    given = as_object(tool.get("rawInput"))
+    # Only of a tool that executes: with editors, "command" is what they do to a file.
+    command = _command_in(given) if tool.get("kind") == "execute" else ""
     if command:
-        purpose = as_object(given).get("description")
-        return command, purpose if isinstance(purpose, str) else title
+        purpose = given.get("description")
+        more = {name: given[name] for name in given if name not in {"command", "description"}}
+        told = [purpose if isinstance(purpose, str) else title, *_as_json(more)]
+        return command, "\n\n".join(part for part in told if part)
     details = texts_in(tool.get("content"))
-    if not details and given not in (None, {}):
-        details = [orjson.dumps(given, option=orjson.OPT_INDENT_2).decode()]
+    if not has_diff(tool.get("content")):
+        details += _as_json(tool.get("rawInput"))
     subject = "\n\n".join((title or "A tool of the agent", *details))
     return subject, "" if details else "The agent does not tell with what arguments."
+
+
+def _as_json(given: object) -> list[str]:
+    if given is None or given == {}:
+        return []
+    return [orjson.dumps(given, option=orjson.OPT_INDENT_2).decode()]
 
 
 def _command_in(given: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from hermes_mobile.agents.acp import reply
 from hermes_mobile.agents.acp.updates import Updates
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from hermes_mobile.agents import Turn
 
@@ -20,6 +20,8 @@ Answer = TypeVar("Answer")
 MAX_TOOLS: Final = 16
 """Tool calls whose details are remembered, for a permission that names only their id."""
 DETAILS: Final = ("title", "kind", "rawInput", "content")
+NEWS: Final = ("title", "kind", "rawInput")
+"""Of them, what a call that goes on may tell anew; its content then is what came out."""
 
 WHY_IT_ENDED: Final = {
     "refusal": "The agent refuses to go on.",
@@ -53,15 +55,20 @@ class Prompt:
 
     def take_note(self, update: Mapping[str, Any]) -> None:
         """Take a report of the agent."""
-        if update.get("sessionUpdate") in {"tool_call", "tool_call_update"}:
-            self.tool(update)
+        match update.get("sessionUpdate"):
+            case "tool_call":
+                self.tool(update)
+            case "tool_call_update":
+                self.tool(update, NEWS)
+            case _:
+                pass
         self.updates.take_note(update)
 
-    def tool(self, call: Mapping[str, Any]) -> Mapping[str, Any]:
+    def tool(self, call: Mapping[str, Any], details: Sequence[str] = DETAILS) -> Mapping[str, Any]:
         """All that is known of a tool call, with what `call` tells now."""
         call_id = str(call.get("toolCallId", ""))
         known = self._tools.pop(call_id, {})
-        known |= {name: call[name] for name in DETAILS if call.get(name) is not None}
+        known |= {name: call[name] for name in details if call.get(name) is not None}
         self._tools[call_id] = known
         while len(self._tools) > MAX_TOOLS:
             self._tools.popitem(last=False)

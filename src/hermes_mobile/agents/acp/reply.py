@@ -47,10 +47,8 @@ async def _show_text(turn: Turn, updates: Updates, text: str) -> bool:
     async with turn.stream() as stream:
         more: str | None = text
         while more is not None:
-            if not seen:
-                more = (
-                    more.lstrip()
-                )  # agents part messages by empty lines, and here each is its own
+            # Agents part messages by empty lines; here each is a message of its own.
+            more = more if seen else more.lstrip()
             if more:
                 seen = True
                 await stream.append(more)

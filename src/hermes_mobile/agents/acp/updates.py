@@ -1,4 +1,4 @@
-"""What an agent reports of its work on a prompt, and how it becomes a reply."""
+"""What an agent reports of its work on a prompt, in line for who shows it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 MAX_WAITING_BYTES: Final = 32 * MIB
 """Of what was reported and not shown yet: one file at its largest, in base64, always fits."""
-EDIT_SECONDS: Final = 0.1
-"""Between two states of a reply that grows: faster than reading, and ten edits a second at most."""
 
 
 class Pause(Enum):
