@@ -91,7 +91,7 @@ class Capabilities:
 
 
 class Client:
-    """Our side of the connection; made by `initialize`d, it takes prompts until the program ends."""
+    """Our side of the connection: after `initialize` it takes prompts, until the program ends."""
 
     def __init__(
         self,
