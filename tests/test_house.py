@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "testing": {"protocol", "agents", "server", "client"},
     "ops": set(),
     "hermes": set(),
-    "server": {"protocol", "agents"},
+    "server": {"protocol", "agents", "ops"},
     "client": {"protocol"},
     "conformance": {"protocol"},
     "http": {"protocol", "agents", "server", "ops"},

@@ -21,7 +21,6 @@ from cast import Recorder
 from hermes_mobile.agents import FileInput, VoiceInput
 from hermes_mobile.protocol.errors import ProtocolError
 from hermes_mobile.protocol.frames import AudioFormat, MediaIn
-from hermes_mobile.server import received as module
 from hermes_mobile.server.received import Received, open_received, safe_name
 from hermes_mobile.server.settings import Settings, SettingsError
 from house import audio, chunk, open_house
@@ -233,7 +232,7 @@ def full_disk(monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         sync(descriptor)
 
-    monkeypatch.setattr(module.os, "fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     return full
 
 
@@ -335,7 +334,7 @@ class Gate:
         self._token = trio.lowlevel.current_trio_token()
         self._open = threading.Event()
         self._sync = os.fsync
-        monkeypatch.setattr(module.os, "fsync", self._wait)
+        monkeypatch.setattr(os, "fsync", self._wait)
 
     def _wait(self, descriptor: int) -> None:
         self._token.run_sync_soon(self.reached.set)

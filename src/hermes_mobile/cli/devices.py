@@ -17,7 +17,7 @@ from hermes_mobile.cli.conventions import (
     version_option,
 )
 from hermes_mobile.cli.printable import printable
-from hermes_mobile.server.access_file import NAME, read
+from hermes_mobile.server.access_file import read
 from hermes_mobile.server.admin import state
 from hermes_mobile.server.devices import AccessFileError
 
@@ -48,7 +48,7 @@ async def find(config: Path | None) -> list[dict[str, Any]]:
     if answer is not None:
         return list(answer["devices"])
     try:
-        known = read(operator.state_dir(config) / NAME)
+        known = read(operator.state_dir(config))
     except AccessFileError as error:
         raise ConfigurationError(error) from None
     return [

@@ -1,1 +1,1 @@
-"""What the operator's machine is told: logs."""
+"""The machine below: its logs, its service manager, its memory and its disk."""

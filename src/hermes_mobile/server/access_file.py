@@ -1,8 +1,7 @@
 """The access file: the known devices on disk, in the state directory.
 
-It holds digests of tokens, no token. It is replaced as a whole or not at all: whoever reads it, or loses
-power, finds the state before a change or the one after it. A lock beside it is held by a server for as
-long as it runs, and by a command without a server for one change.
+It holds digests of tokens, no token. It is replaced as a whole or not at all. A lock beside it is held by
+a server for as long as it runs, and by a command without a server for one change.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -18,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import trio
 
+from hermes_mobile.ops.whole_file import give_to_owner, replace_file, sync_directory
 from hermes_mobile.server.devices import AccessFileError, Credential, Devices, KnownDevice
 from hermes_mobile.server.settings import SettingsError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
     from pathlib import Path
 
 NAME: Final = "devices.json"
@@ -53,7 +53,7 @@ class AccessFile:
 
     async def read(self) -> list[KnownDevice]:
         """*Errors*: AccessFileError."""
-        return await trio.to_thread.run_sync(read, self._directory / NAME)
+        return await trio.to_thread.run_sync(read, self._directory)
 
     async def write(self, known: Sequence[KnownDevice]) -> None:
         """Replace the file, unless that fails: then it is as it was.
@@ -107,7 +107,7 @@ def _open_lock(directory: Path) -> int:
         lock = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise AccessFileError(f"{directory} cannot be used: {error.strerror}") from None
-    _give_to_owner(lock, directory)
+    give_to_owner(lock, directory)
     return lock
 
 
@@ -121,8 +121,9 @@ async def _lock(lock: int, directory: Path) -> None:
         raise AccessFileError(f"{directory} is in use by another hermes-mobile")
 
 
-def read(path: Path) -> list[KnownDevice]:
-    """The devices in a file, none where there is no file. *Errors*: AccessFileError."""
+def read(directory: Path) -> list[KnownDevice]:
+    """The devices in the file in `directory`, none where there is no file. *Errors*: AccessFileError."""
+    path = directory / NAME
     try:
         content = orjson.loads(path.read_bytes())
     except FileNotFoundError:
@@ -148,49 +149,14 @@ def read(path: Path) -> list[KnownDevice]:
 
 def write(directory: Path, known: Iterable[KnownDevice]) -> None:
     """Replace the file in `directory`. *Errors*: AccessFileError; the file is as it was then."""
-    path, new = directory / NAME, directory / f"{NAME}.new"
+    path = directory / NAME
     content = {"version": VERSION, "devices": [_entry(device) for device in known]}
     try:
-        new.unlink(missing_ok=True)
-        with _removed_on_failure(new):
-            file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with open(file, "wb") as stream:  # noqa: PTH123 - a descriptor, made by nobody else
-                _give_to_owner(file, directory)
-                stream.write(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-                stream.flush()
-                os.fsync(file)
-            new.replace(path)
+        replace_file(path, orjson.dumps(content, option=orjson.OPT_INDENT_2))
     except OSError as error:
         raise AccessFileError(f"{path} cannot be written: {error.strerror}") from None
     with suppress(OSError):  # it is replaced, and only a loss of power could still undo that
-        _sync_directory(directory)
-
-
-@contextmanager
-def _removed_on_failure(path: Path) -> Iterator[None]:
-    """Leave nothing half written behind."""
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        raise
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the replacement last: it is an entry of the directory."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _give_to_owner(file: int, directory: Path) -> None:
-    """Let what root makes belong to whoever runs the server: the directory is theirs."""
-    if os.geteuid() == 0:
-        owner = directory.stat()
-        os.fchown(file, owner.st_uid, owner.st_gid)
+        sync_directory(directory)
 
 
 def _entry(device: KnownDevice) -> dict[str, Any]:

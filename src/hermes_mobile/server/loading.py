@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
-from hermes_mobile.server.access_file import NAME, read
+from hermes_mobile.server.access_file import read
 from hermes_mobile.server.devices import AccessFileError
 from hermes_mobile.server.settings import (
     CONFIG,
@@ -126,7 +126,7 @@ def _pairs_devices(state_dir: Path | None) -> bool:
     if state_dir is None:
         return False
     try:
-        known = read(state_dir / NAME)
+        known = read(state_dir)
     except AccessFileError as error:
         raise SettingsError(f"MOBILE_STATE_DIR: {error}") from None
     return any(not device.may_be_forgotten for device in known)

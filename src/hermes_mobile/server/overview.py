@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from hermes_mobile.protocol import limits
-from hermes_mobile.server.access_file import NAME, read
+from hermes_mobile.server.access_file import read
 from hermes_mobile.server.devices import AccessFileError
 from hermes_mobile.server.settings import DEFAULT, VARIABLES
 from hermes_mobile.server.values import Token, is_loopback, port_or_off
@@ -57,7 +57,7 @@ def _paired(settings: Settings) -> set[str]:
     """The devices with paired tokens. A file that cannot be read is the start's to complain of."""
     with suppress(AccessFileError):
         if settings.state_dir is not None:
-            return {device.id for device in read(settings.state_dir / NAME) if device.tokens}
+            return {device.id for device in read(settings.state_dir) if device.tokens}
     return set()
 
 

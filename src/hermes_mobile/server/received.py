@@ -10,7 +10,6 @@ All work on the disk is done in threads, at most `WRITERS` of them.
 from __future__ import annotations
 
 import math
-import os
 import re
 import secrets
 import time
@@ -24,6 +23,7 @@ import trio
 from attrs import evolve, frozen
 
 from hermes_mobile.agents import FileInput, VoiceInput
+from hermes_mobile.ops.whole_file import DRAFT_PREFIX, replace_file
 from hermes_mobile.protocol.errors import ErrorCode, ProtocolError
 from hermes_mobile.protocol.uploads import guess_suffix
 from hermes_mobile.server.settings import SettingsError
@@ -43,7 +43,6 @@ MAX_SUFFIX_BYTES: Final = 20
 """Of UTF-8; with what goes before them a name stays far below the 255 that file systems take."""
 
 _OURS = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{12}-.+")
-_HALF_WRITTEN: Final = ".half-"
 _UNSAFE = regex.compile(r"[^\p{L}\p{M}\p{N}_.-]+")
 
 
@@ -218,7 +217,7 @@ def _take_stock(directory: Path) -> list[tuple[Path, int, float]]:
     now = time.time()
     found: list[tuple[Path, int, float]] = []
     for path in directory.iterdir():
-        if path.name.startswith(_HALF_WRITTEN):
+        if path.name.startswith(DRAFT_PREFIX):
             path.unlink()
         elif _OURS.fullmatch(path.name) and not path.is_symlink() and path.is_file():
             stat = path.stat()
@@ -229,16 +228,7 @@ def _take_stock(directory: Path) -> list[tuple[Path, int, float]]:
 def _replace(oldest: Iterable[Path], path: Path, data: bytes) -> None:
     """Remove files, and write another one: all of it, or nothing."""
     _remove(oldest)
-    half = path.with_name(f"{_HALF_WRITTEN}{path.name}")
-    try:
-        with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())  # some file systems only find out now that they are full
-        half.rename(path)
-    except OSError:
-        half.unlink(missing_ok=True)
-        raise
+    replace_file(path, data)
 
 
 def _remove(paths: Iterable[Path]) -> None:
