@@ -260,6 +260,30 @@ def test_without_a_server_a_request_waits_and_gives_up(tmp_path, monkeypatch):
     asyncio.run(play())
 
 
+def test_a_port_does_as_well():
+    """Where no file can be shared: TCP on the loopback address, with the token."""
+
+    async def play():
+        heard = asyncio.Event()
+
+        async def accept(reader, writer):
+            hello = json.loads(await reader.readline())
+            assert hello["token"] == "secret"
+            writer.close()
+            heard.set()
+
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        link = Link(Address(port=port, token="secret"), {"token": "secret"}, print, print)
+        async with asyncio.timeout(PATIENCE), server:
+            running = asyncio.create_task(link.run())
+            await heard.wait()
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(play())
+
+
 @pytest.mark.parametrize(
     ("environ", "address"),
     [
