@@ -66,21 +66,21 @@ class Settings:
     http_host: str = setting("127.0.0.1", values.host, restart=True)
     http_port: int | None = setting(8788, values.port_or_off, restart=True)
     avatar_url: str = setting("", values.url)
-    deliver_socket: Path | None = setting(None, values.socket_path, restart=True)  # noqa: RUF009 - a field
-    deliver_socket_mode: FileMode = setting(  # noqa: RUF009 - a field
+    deliver_socket: Path | None = setting(None, values.socket_path, restart=True)
+    deliver_socket_mode: FileMode = setting(
         values.file_mode("0600"), values.file_mode, restart=True
     )
     deliver_socket_group: str = setting("", values.group, restart=True)
-    admin_socket: Path | None = setting(None, values.socket_path, restart=True)  # noqa: RUF009 - a field
-    tls_cert: Path | None = setting(None, values.file)  # noqa: RUF009 - a field
-    tls_key: Path | None = setting(None, values.file)  # noqa: RUF009 - a field
+    admin_socket: Path | None = setting(None, values.socket_path, restart=True)
+    tls_cert: Path | None = setting(None, values.file)
+    tls_key: Path | None = setting(None, values.file)
 
     agent: str = setting("demo", str, restart=True)
-    agent_command: Command | None = setting(None, values.command, restart=True)  # noqa: RUF009 - a field
-    agent_dir: Path | None = setting(None, values.directory, restart=True)  # noqa: RUF009 - a field
+    agent_command: Command | None = setting(None, values.command, restart=True)
+    agent_dir: Path | None = setting(None, values.directory, restart=True)
     """None: where the server was started."""
     agent_wait: float = setting(60.0, values.seconds, restart=True)
-    agent_socket: Path | None = setting(None, values.socket_path, restart=True)  # noqa: RUF009 - a field
+    agent_socket: Path | None = setting(None, values.socket_path, restart=True)
     agent_port: int | None = setting(None, values.port_or_off, restart=True)
     """On 127.0.0.1."""
     agent_token: str | None = setting(None, values.token, secret=True, restart=True)
@@ -94,7 +94,7 @@ class Settings:
     write_timeout: float = setting(30.0, values.seconds)
     shutdown_grace: float = setting(10.0, values.seconds_or_zero)
 
-    wake_command: Command | None = setting(None, values.command)  # noqa: RUF009 - a field
+    wake_command: Command | None = setting(None, values.command)
     wake_interval: float = setting(60.0, values.seconds)
     message_rate: int = setting(0, values.whole_number(0, 100_000))
     """Messages a minute of one device; 0: any number."""
@@ -120,7 +120,7 @@ class Settings:
     log_level: str = setting("info", values.one_of("debug", "info", "warning", "error", "critical"))
     log_format: str | None = setting(None, values.one_of("console", "json"), restart=True)
     """None: console on a terminal, else JSON."""
-    state_dir: Path | None = setting(None, values.directory, restart=True)  # noqa: RUF009 - a field
+    state_dir: Path | None = setting(None, values.directory, restart=True)
     received_bytes: int = setting(1024 * limits.MIB, values.whole_number(0), restart=True)
     """0: no files are kept, as for the age below."""
     received_seconds: float = setting(7 * 86_400.0, values.seconds_or_zero, restart=True)
