@@ -27,6 +27,7 @@ from wsproto.events import (
     TextMessage,
 )
 
+from frames import FrameReader
 from hermes_mobile.agents import Agent
 from hermes_mobile.agents.demo import DemoAgent
 from hermes_mobile.server.app import run_agent, wind_down
@@ -93,7 +94,7 @@ def texts(frames: list[dict[str, Any]]) -> list[str]:
     return [frame["text"] for frame in frames if frame["t"] == "message"]
 
 
-class Peer:
+class Peer(FrameReader):
     """An app on one end of a socket; frames are dictionaries."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -166,20 +167,6 @@ class Peer:
             self.websocket.receive_data(data)
             self._events.extend(self.websocket.events())
         return self._events.pop(0)
-
-    async def receive_until(self, t: str, **fields: Any) -> list[dict[str, Any]]:
-        """Frames up to and with the first of type `t` that has `fields`."""
-        frames = []
-        while True:
-            frame = await self.receive()
-            assert frame is not None, f"closed {self.closed} before {t} {fields}: {frames}"
-            frames.append(frame)
-            if frame["t"] == t and fields.items() <= frame.items():
-                return frames
-
-    async def expect(self, t: str, **fields: Any) -> dict[str, Any]:
-        """The next frame of type `t` with `fields`, whatever passes before it."""
-        return (await self.receive_until(t, **fields))[-1]
 
     async def receive_for(self, seconds: float) -> list[dict[str, Any]]:
         """All that comes within `seconds`."""

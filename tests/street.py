@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from frames import FrameReader
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -159,6 +161,12 @@ class ServerProcess:
             yield caller
 
 
+def free_port() -> int:
+    """A port of this machine that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
 def environment(**settings: object) -> dict[str, str]:
     """This process's environment, with these settings and no others."""
     inherited = {
@@ -167,7 +175,7 @@ def environment(**settings: object) -> dict[str, str]:
     return inherited | {name: str(value) for name, value in settings.items()}
 
 
-class Caller:
+class Caller(FrameReader):
     """One TCP connection to the server; frames of the protocol are dictionaries."""
 
     def __init__(self, sock: trio.socket.SocketType) -> None:
@@ -227,19 +235,6 @@ class Caller:
                 if part in await self.socket.recv(1 << 16, socket.MSG_PEEK):
                     return
                 await trio.sleep(0.01)
-
-    async def receive_until(self, t: str, **fields: Any) -> list[dict[str, Any]]:
-        """Frames up to and with the first of type `t` that has `fields`."""
-        frames = []
-        while True:
-            frame = await self.receive()
-            assert frame is not None, f"closed {self.closed} before {t} {fields}: {frames}"
-            frames.append(frame)
-            if frame["t"] == t and fields.items() <= frame.items():
-                return frames
-
-    async def expect(self, t: str, **fields: Any) -> dict[str, Any]:
-        return (await self.receive_until(t, **fields))[-1]
 
     async def receive_rest(self) -> bytes:
         """All that still comes until the server closes; ConnectionResetError when it resets."""

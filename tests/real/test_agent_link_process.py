@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from street import PATIENCE, TESTS, environment
+from street import PATIENCE, TESTS, environment, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,18 +152,12 @@ async def test_the_agent_of_the_page(serve, path: Path, tmp_path: Path) -> None:
             assert running.process.stderr.read() == ""
 
 
-async def test_a_port_with_a_token(serve, free_port: int) -> None:
+async def test_a_port_with_a_token(serve) -> None:
     """The agent may come by a port of the loopback address, and only with the token."""
     token = "the-token-of-the-agent"
-    serve("--agent", "link", MOBILE_AGENT_PORT=free_port, MOBILE_AGENT_TOKEN=token)
+    port = free_port()
+    serve("--agent", "link", MOBILE_AGENT_PORT=port, MOBILE_AGENT_TOKEN=token)
     for given, answer in ((token, b'{"t":"ready"'), ("other", b'{"t":"goodbye"')):
-        with socket.create_connection(("127.0.0.1", free_port), timeout=PATIENCE) as link:
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as link:
             link.sendall(b'{"t":"hello","v":1,"token":"%s"}\n' % given.encode())
             assert link.makefile("rb").readline().startswith(answer)
-
-
-@pytest.fixture
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port

@@ -20,7 +20,7 @@ import trio.testing
 from hermes_mobile.client import Device, Message, open_client
 from journal import events_until
 from service_manager import Manager
-from street import PATIENCE, TOKEN, Caller, environment
+from street import PATIENCE, TOKEN, Caller, environment, free_port
 
 pytestmark = pytest.mark.slow
 ACTIVATE = Path("/usr/bin/systemd-socket-activate")
@@ -242,8 +242,3 @@ def activate(port: int, name: str) -> list[str]:
         *(f"--setenv={name}={value}" for name, value in settings.items()),
         *(sys.executable, "-m", "hermes_mobile", "serve"),
     ]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return int(sock.getsockname()[1])
