@@ -163,6 +163,13 @@ def test_readme_has_every_setting() -> None:
     assert sorted(re.findall(r"`(MOBILE_\w+)`", "".join(rows))) == sorted(VARIABLES)
 
 
+def test_readme_leads_to_every_page() -> None:
+    """Each page of the docs, and of what lies below them, has a link in the README."""
+    linked = re.findall(r"\]\((docs/[^)#]+)", (ROOT / "README.md").read_text())
+    pages = {name_of(path) for path in tracked() if path.match("docs/**/*.md")}
+    assert pages - set(linked) == set()
+
+
 def test_contributors_are_told_every_verb() -> None:
     """The verbs of the justfile and those in CONTRIBUTING are the same, but for `serve`."""
     justfile = (ROOT / "justfile").read_text()
@@ -297,3 +304,11 @@ def test_links_lead_somewhere(page: Path) -> None:
     """Every link from one page to another file finds it."""
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", [path for path in tracked() if path.suffix == ".md"], ids=name_of)
+def test_examples_end(page: Path) -> None:
+    """What a page shows as it is typed has a beginning and an end: no heading is part of it."""
+    fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)
+    assert len(fences) % 2 == 0
+    assert [language for language in fences[1::2] if language] == []
