@@ -8,23 +8,20 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
 import trio
 import trustme
-from websockets.sync.client import connect
 
 from certificates import NAME, authority, client_context, write_certificate
+from handset import device, echo, expect, send
 from street import PATIENCE, TEXT, TOKEN, UPGRADE, environment, masked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-    from websockets.sync.client import ClientConnection
 
 pytestmark = pytest.mark.slow
 
@@ -46,31 +43,6 @@ def trusted(tmp_path: Path) -> str:
     return str(file)
 
 
-@contextmanager
-def device(server, id: str = "phone", **options: Any) -> Iterator[ClientConnection]:
-    """A device on the `websockets` library that is ready."""
-    context = client_context()
-    with connect(server.url, ssl=context, max_size=None, **options) as websocket:
-        send(websocket, "hello", token=TOKEN, device={"id": id})
-        assert expect(websocket, "ready")["session"] == f"mobile:{id}"
-        yield websocket
-
-
-def send(websocket: ClientConnection, t: str, **fields: Any) -> None:
-    websocket.send(json.dumps({"t": t, **fields}))
-
-
-def expect(websocket: ClientConnection, t: str) -> dict[str, Any]:
-    while (frame := json.loads(websocket.recv(PATIENCE)))["t"] != t:
-        pass
-    return frame
-
-
-def echo(websocket: ClientConnection, id: str) -> None:
-    send(websocket, "text", id=id, text=id)
-    assert expect(websocket, "message")["text"] == id
-
-
 def serial_number(server) -> str:
     """That of the certificate which whoever connects now is shown."""
     with (
@@ -83,7 +55,7 @@ def serial_number(server) -> str:
 def test_a_client_of_other_people(serve, files):
     """Texts, 16 MiB upwards, 8 MiB downwards, and a closing handshake that is whole."""
     server = serve(**files)
-    with device(server) as phone:
+    with device(server.url) as phone:
         echo(phone, "m1")
         phone.send("x" * (16 * MIB))
         assert expect(phone, "error")["code"] == "bad_frame"
@@ -140,7 +112,7 @@ def test_a_new_certificate_on_sighup(serve, files, tmp_path):
     """It is shown to who connects then; who is there stays; a broken one changes nothing."""
     server = serve(**files)
     before = serial_number(server)
-    with device(server) as phone:
+    with device(server.url) as phone:
         write_certificate(tmp_path, authority().issue_cert(NAME, "127.0.0.1"))
         reload(server)
         renewed = serial_number(server)
@@ -150,7 +122,7 @@ def test_a_new_certificate_on_sighup(serve, files, tmp_path):
         assert reload(server)["problem"].startswith("MOBILE_TLS_KEY must be a file in PEM format")
         assert serial_number(server) == renewed
         echo(phone, "m2")
-        with device(server, "tablet") as tablet:
+        with device(server.url, "tablet") as tablet:
             echo(tablet, "m3")
 
 
@@ -227,7 +199,7 @@ async def swallow(work, caller) -> None:
 
 
 def chat(server) -> None:
-    with device(server) as phone:
+    with device(server.url) as phone:
         echo(phone, "m1")
 
 

@@ -1,0 +1,52 @@
+"""A device that speaks WebSocket and TLS by libraries of other people."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from websockets.sync.client import connect
+
+from certificates import client_context
+from street import PATIENCE, TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from websockets.sync.client import ClientConnection
+
+
+@contextmanager
+def dial(url: str, **options: Any) -> Iterator[ClientConnection]:
+    """A WebSocket at `url` that has said nothing yet."""
+    with connect(url, ssl=client_context(), max_size=None, **options) as websocket:
+        yield websocket
+
+
+@contextmanager
+def device(
+    url: str, id: str = "phone", *, token: str = TOKEN, **options: Any
+) -> Iterator[ClientConnection]:
+    """A device that is ready."""
+    with dial(url, **options) as websocket:
+        send(websocket, "hello", token=token, device={"id": id})
+        assert expect(websocket, "ready")["device"]["id"] == id
+        yield websocket
+
+
+def send(websocket: ClientConnection, t: str, **fields: Any) -> None:
+    websocket.send(json.dumps({"t": t, **fields}))
+
+
+def expect(websocket: ClientConnection, t: str) -> dict[str, Any]:
+    """The first frame of this type; those before it are passed over."""
+    while (frame := json.loads(websocket.recv(PATIENCE)))["t"] != t:
+        pass
+    return frame
+
+
+def echo(websocket: ClientConnection, id: str) -> None:
+    """Say something, and hear it."""
+    send(websocket, "text", id=id, text=id)
+    assert expect(websocket, "message")["text"] == id
