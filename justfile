@@ -53,6 +53,10 @@ wheel:
     python -P -c "import hermes_mobile as ours; assert ours.__file__.startswith('$place'), ours.__file__"
     pytest -q -p no:cacheprovider
 
+# docs/operations.md to the letter, on a bare Debian that is booted; as root, it takes minutes
+newcomer:
+    python tests/newcomer.py
+
 # check and test the npm package
 client:
     cd src/hermes-mobile-client && npm ci && npm test
