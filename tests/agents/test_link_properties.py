@@ -13,7 +13,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_mobile.agents import TextInput
+from hermes_mobile.agents import Answer, TextInput
 from hermes_mobile.agents.link import LinkAgent
 from hermes_mobile.agents.link.messages import Hello
 from hermes_mobile.agents.link.talk import REQUESTS_OPEN
@@ -33,6 +33,10 @@ class SlowConversation(FakeTurn):
     async def reply(self, text: str) -> str:
         await self.room.acquire()
         return await super().reply(text)
+
+    async def ask(self, question: str, choices: object = (), *, ttl: object = None) -> Answer:
+        await self.room.acquire()
+        return Answer("other", question)
 
 
 class Conversations:
@@ -75,9 +79,15 @@ class Scene:
     async def do(self, step: tuple[str, str, int]) -> None:
         """One step of any of the three."""
         match step:
+            case "say", place, count:
+                for _ in range(count):
+                    self._request(place, t="reply")
             case "ask", place, count:
                 for _ in range(count):
-                    self._ask(place)
+                    self._request(place, t="ask", kind="clarify")
+            case "end", _, _:
+                end = json.dumps({"t": "end", "turn": self.turn_id})
+                self.line.say.send_nowait(end.encode())
             case "room", place, count:
                 conversation = self.conversations.with_device.get(place, self.turn)
                 for _ in range(count):
@@ -88,12 +98,12 @@ class Scene:
                 self.scope.cancel()
         await trio.testing.wait_all_tasks_blocked()
 
-    def _ask(self, place: str) -> None:
+    def _request(self, place: str, **fields: str) -> None:
         request = str(len(self.asked))
         self.asked.append((place, request))
         where = {"turn": self.turn_id} if place == "turn" else {"device": place}
         self.line.say.send_nowait(
-            json.dumps({"t": "reply", "id": request, "text": request, **where}).encode()
+            json.dumps({"id": request, "text": request, **where, **fields}).encode()
         )
 
     async def listen(self, count: float = inf) -> None:
@@ -114,10 +124,11 @@ async def scene():
 
 steps = st.lists(
     st.one_of(
-        st.tuples(st.just("ask"), st.sampled_from(("turn", *DEVICES)), st.integers(1, 20)),
+        st.tuples(st.just("say"), st.sampled_from(("turn", *DEVICES)), st.integers(1, 20)),
+        st.tuples(st.just("ask"), st.sampled_from(("turn", *DEVICES)), st.integers(1, 3)),
         st.tuples(st.just("room"), st.sampled_from(("turn", *DEVICES)), st.integers(1, 20)),
         st.tuples(st.just("hear"), st.just(""), st.integers(1, 60)),
-        st.tuples(st.just("stop"), st.just(""), st.just(0)),
+        st.tuples(st.sampled_from(("stop", "end")), st.just(""), st.just(0)),
     ),
     max_size=12,
 )
@@ -154,11 +165,12 @@ def check(played: Scene) -> None:
     assert Counter(each["id"] for each in answers) == Counter(
         request for _, request in played.asked
     )
+    replies = {each["id"] for each in answers if "option" not in each}
     done = {each["id"] for each in answers if each["t"] == "done"}
     assert {each["code"] for each in answers if each["t"] == "error"} <= {"busy", "turn_over"}
     by_place: dict[str, list[str]] = defaultdict(list)
     for place, request in played.asked:
-        if request in done:
+        if request in done and request in replies:
             by_place[place].append(request)
     for place, ids in by_place.items():
         conversation = played.conversations.with_device.get(place, played.turn)

@@ -340,6 +340,20 @@ async def test_what_an_agent_that_is_gone_asked_for(autojump_clock: MockClock) -
         assert back.ready["asks"] == ["card"]
 
 
+async def test_nothing_follows_the_end(autojump_clock: MockClock) -> None:
+    """What an agent says in a turn after its end, even in one breath with it, is refused."""
+    async with linked_house() as house:
+        phone = await house.connect()
+        agent = await dial(house)
+        await phone.say("m1", "text")
+        turn = await agent.turn()
+        messages = [{"t": "end", "turn": turn}, reply("1", turn=turn), reply("2", turn=turn)]
+        await agent.send(b"".join(json.dumps(each).encode() + b"\n" for each in messages))
+        assert (await agent.expect("error", id="1"))["code"] == "turn_over"
+        assert (await agent.expect("error", id="2"))["code"] == "turn_over"
+        assert texts(await phone.receive_for(1)) == []
+
+
 async def test_last_words(autojump_clock: MockClock) -> None:
     """A program that says something to a device, or ends its turn, and leaves at once is heard."""
     async with linked_house() as house:
@@ -494,6 +508,22 @@ async def test_stopping_tells_the_agent(autojump_clock: MockClock) -> None:
         assert [message["t"] for message in rest] == ["cancel", "goodbye"]
         assert rest[0]["turn"] == turn
         assert rest[1]["code"] == "shutdown"
+
+
+async def test_cut_off_with_a_card_that_closed(autojump_clock: MockClock) -> None:
+    """A link that is cancelled while it waits to tell how a card closed ends all the same."""
+    async with linked_house() as house:
+        phone = await house.connect()
+        house.send_buffer = 4096
+        agent = await dial(house)
+        await phone.say("m1", "text")
+        turn = await agent.turn()
+        await agent.send({"t": "ask", "id": "1", "turn": turn, "kind": "clarify", "text": "?"})
+        card = await phone.expect("prompt")
+        await (await house.connect("other")).send_file("f1", bytes(1 << 20))
+        await trio.testing.wait_all_tasks_blocked()
+        await phone.send({"t": "prompt", "prompt_id": card["id"], "text": "words"})
+        await phone.expect("prompt_done")
 
 
 async def test_an_agent_that_hears_of_devices_may_fail(autojump_clock: MockClock) -> None:

@@ -11,7 +11,6 @@ import trio
 
 from hermes_mobile import __version__
 from hermes_mobile.agents import Agent, FileInput, VoiceInput
-from hermes_mobile.agents.link.line import GoneError
 from hermes_mobile.agents.link.messages import Cancel, Farewell, Ready
 from hermes_mobile.agents.link.peer import Peer
 from hermes_mobile.agents.link.talk import Talk
@@ -20,7 +19,7 @@ from hermes_mobile.protocol.frames import MediaIn
 if TYPE_CHECKING:
     from hermes_mobile.agents import AgentSettings, Conversations, DeviceState, Turn
     from hermes_mobile.agents.link.line import Line
-    from hermes_mobile.agents.link.messages import Goodbye, Hello, ServerMessage
+    from hermes_mobile.agents.link.messages import Goodbye, Hello
 
 
 class AgentAwayError(Exception):
@@ -60,6 +59,7 @@ class Work:
     def lose(self) -> None:
         """Nobody will work on it: its message can be sent again."""
         self.lost = True
+        self.talk.over = True
         self.patience.cancel()
 
 
@@ -71,9 +71,9 @@ class LinkAgent(Agent):
         self._ids = (f"{token_hex(4)}-{number}" for number in count(1))
         self._works: dict[str, Work] = {}
         self._line_of_turns: deque[Work] = deque()
+        self._taken = 0  # turns that left the line and are not over
         self._line_moved = trio.lowlevel.ParkingLot()
         self._peer: Peer | None = None
-        self._arrivals = trio.lowlevel.ParkingLot()
         self._last_link = ""
 
     @classmethod
@@ -96,7 +96,7 @@ class LinkAgent(Agent):
         *Cancellation*: it is told. *Errors*: AgentAwayError, TurnLostError.
         """
         async with trio.open_nursery() as nursery:
-            work = Work(next(self._ids), turn, Talk(turn, nursery, self._tell, turn=turn))
+            work = Work(next(self._ids), turn, Talk(turn, nursery, lambda: self._peer, turn=turn))
             self._works[work.id] = work
             self._line_of_turns.append(work)
             self._line_moved.unpark_all()
@@ -115,7 +115,9 @@ class LinkAgent(Agent):
 
     def _over(self, work: Work) -> None:
         del self._works[work.id]
-        if not work.taken:
+        if work.taken:
+            self._taken -= 1
+        else:
             self._line_of_turns.remove(work)
         self._line_moved.unpark_all()
         work.talk.close(None if work.lost else self._peer)
@@ -129,16 +131,18 @@ class LinkAgent(Agent):
 
     async def next_work(self, limit: int) -> Work:
         """The turn that waits longest, once fewer than `limit` are worked on."""
-        while not self._line_of_turns or sum(each.taken for each in self._works.values()) >= limit:
+        while not self._line_of_turns or self._taken >= limit:
             await self._line_moved.park()
         work = self._line_of_turns.popleft()
         work.taken = True
+        self._taken += 1
         return work
 
     def take_back(self, work: Work) -> None:
         """`work` reached no agent: it is the next one's."""
         if work.id in self._works:
             work.taken = False
+            self._taken -= 1
             self._line_of_turns.appendleft(work)
             self._line_moved.unpark_all()
 
@@ -149,9 +153,14 @@ class LinkAgent(Agent):
             work.lose()  # it left meanwhile, and the next one knows nothing of it
 
     def talk(self, turn: str) -> Talk | None:
-        """The conversation of a turn that has begun and is not over."""
+        """The conversation of a turn that an agent was given and that is not over.
+
+        An agent may answer before the task goes on that wrote the turn.
+        """
         work = self._works.get(turn)
-        return work.talk if work is not None and work.begun else None
+        if work is None or not work.taken or work.talk.ended.is_set():
+            return None
+        return work.talk
 
     @property
     def talks(self) -> list[Talk]:
@@ -183,7 +192,6 @@ class LinkAgent(Agent):
         self.mode = peer.hello.mode
         self.takes = peer.hello.takes
         self._have_patience()
-        self._arrivals.unpark_all()
         return Ready(
             self._last_link,
             resumed=resumed,
@@ -209,15 +217,3 @@ class LinkAgent(Agent):
         """End the link with the agent that is there."""
         if self._peer is not None:
             self._peer.end(code, message)
-
-    async def _tell(self, message: ServerMessage) -> None:
-        """Send a message to the agent that is there, or to the next one."""
-        while True:
-            if self._peer is None:
-                await self._arrivals.park()
-                continue
-            try:
-                await self._peer.deliver(message)
-            except GoneError:
-                continue
-            return

@@ -29,6 +29,8 @@ from hermes_mobile.agents.link.talk import TURN_OVER, Talk
 from hermes_mobile.protocol.limits import MAX_FRAME_BYTES, MIB
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hermes_mobile.agents import Conversations, DeviceState
     from hermes_mobile.agents.link.agent import LinkAgent
     from hermes_mobile.agents.link.line import Line
@@ -84,6 +86,8 @@ class Peer:
                 self._nursery.start_soon(self._write)
                 with self._reading, suppress(GoneError):
                     await self.send(ready)
+                    for talk in self._agent.talks:
+                        talk.tell_closed()
                     for device in conversations.connected_devices:
                         self.device_changed(device)
                     self._nursery.start_soon(self._tell_devices)
@@ -135,10 +139,23 @@ class Peer:
         except (trio.ClosedResourceError, trio.BrokenResourceError):
             raise GoneError from None
 
-    def tell(self, message: ServerMessage) -> None:
-        """Send a message when its turn has come. Returns at once."""
+    def tell(self, message: ServerMessage, not_told: Callable[[], None] | None = None) -> None:
+        """Send a message when its turn has come, else call `not_told`. Returns at once."""
         if not self.gone:
-            self._nursery.start_soon(self._send_if_there, message)
+            self._nursery.start_soon(self._tell, message, not_told)
+
+    async def _tell(self, message: ServerMessage, not_told: Callable[[], None] | None) -> None:
+        told = False
+        try:
+            with suppress(GoneError):
+                await self.deliver(message)
+                told = True
+        finally:
+            if not told:
+                # Also where all of this is cancelled: `not_told` must not turn to this agent again.
+                self.leave(linger=DRAIN_SECONDS)
+                if not_told is not None:
+                    not_told()
 
     async def _send_if_there(self, message: ServerMessage) -> None:
         with suppress(GoneError):
@@ -240,7 +257,7 @@ class Peer:
         if device_id not in self._talks:
             self._talks = {key: talk for key, talk in self._talks.items() if not talk.idle}
             conversation = self._conversations.conversation(device_id)
-            self._talks[device_id] = Talk(conversation, self._nursery, self._send_if_there)
+            self._talks[device_id] = Talk(conversation, self._nursery, lambda: self)
         return self._talks[device_id]
 
     def release(self, request: Said | End) -> None:

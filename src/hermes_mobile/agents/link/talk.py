@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, assert_never
 
 import trio
@@ -26,7 +27,7 @@ from hermes_mobile.agents.link.messages import (
 from hermes_mobile.protocol.frames import CardKind
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from hermes_mobile.agents import Answer, Conversation, ReplyStream, Turn
@@ -43,24 +44,26 @@ TURN_OVER: Final = "turn: it is over, or was never there"
 class Talk:
     """One conversation: `turn`'s, or that with a device outside of any turn.
 
-    `nursery` is where it works. `tell` sends how a card closed, to the agent that is there then.
+    `nursery` is where it works. `agent` tells which agent is there: it is told how cards closed.
     """
 
     def __init__(
         self,
         conversation: Conversation,
         nursery: trio.Nursery,
-        tell: Callable[[ServerMessage], Awaitable[None]],
+        agent: Callable[[], Peer | None],
         *,
         turn: Turn | None = None,
     ) -> None:
         self._conversation = conversation
         self._turn = turn
         self._nursery = nursery
-        self._tell = tell
+        self._agent = agent
         self.outcome: End | None = None
         """How the agent ended the turn."""
         self.ended = trio.Event()
+        self.over = False
+        """Nobody is told anything more."""
         self._waiting: deque[tuple[Peer, Said | End | None]] = deque()
         """What is to be carried out, and for whom; None: its agent left."""
         self._working = False
@@ -68,27 +71,30 @@ class Talk:
         self._open: dict[str, Peer] = {}
         """Who waits for the answer to a request; cards apart."""
         self._asks: dict[str, trio.CancelScope] = {}
+        """Cards that are open."""
+        self._closed: dict[str, Closed | Refused] = {}
+        """How cards ended of which no agent was told."""
         self._streams: dict[str, tuple[AbstractAsyncContextManager[ReplyStream], ReplyStream]] = {}
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """The cards whose end the agent was not told yet."""
-        return tuple(self._asks)
+        """The cards whose end no agent was told yet."""
+        return (*self._asks, *self._closed)
 
     @property
     def idle(self) -> bool:
         """Whether forgetting it would lose nothing."""
-        return not (self._working or self._asks or self._streams)
+        return not (self._working or self.asks or self._streams)
 
     def put(self, peer: Peer, request: Said | End) -> None:
         """Carry out `request` after those before it. Errors: RefusedError."""
         match request:
             case End():
                 pass
-            case _ if request.id in self._asks or request.id in self._open:
+            case _ if request.id in self._open or request.id in self.asks:
                 raise RefusedError(Code.BAD_MESSAGE, "id: of a request that waits", id=request.id)
             case Ask():
-                if len(self._asks) >= CARDS_OPEN:
+                if len(self.asks) >= CARDS_OPEN:
                     problem = f"at most {CARDS_OPEN} cards may be open"
                     raise RefusedError(Code.BUSY, problem, id=request.id)
                 self._asks[request.id] = trio.CancelScope()
@@ -128,18 +134,20 @@ class Talk:
 
     def close(self, peer: Peer | None) -> None:
         """Tell `peer`, if it is there, that what it still waits for comes to nothing."""
+        self.over = True
         for asker, request in self._waiting:
             if request is not None:
                 asker.release(request)
+        self._waiting.clear()
         asked = [request_id for request_id, asker in self._open.items() if asker is peer]
-        for request_id in (*asked, *self._asks):
+        for request_id in (*asked, *self.asks):
             if peer is not None:
                 peer.tell(Refused(request_id, Code.TURN_OVER, TURN_OVER))
 
     async def _work(self) -> None:
         """Carry out what waits, whether the agent is still there to hear of it or not."""
         try:
-            while self._waiting:
+            while self._waiting and not self.ended.is_set():
                 peer, request = self._waiting.popleft()
                 match request:
                     case None:
@@ -157,9 +165,14 @@ class Talk:
 
     async def _answer(self, peer: Peer, request: Spoken) -> None:
         try:
-            with suppress(GoneError):
-                await peer.send(await self._carry_out(request))
-            del self._open[request.id]  # cancelled before: `close` answers
+            answer = await self._carry_out(request)
+            del self._open[request.id]  # until here `close` would answer
+            try:
+                with suppress(GoneError):
+                    await peer.send(answer)
+            except trio.Cancelled:
+                peer.tell(answer)
+                raise
         finally:
             peer.release(request)
 
@@ -195,15 +208,27 @@ class Talk:
             await opened.__aexit__(None, None, None)
 
     async def _ask(self, ask: Ask) -> None:
-        end: ServerMessage = Refused(ask.id, Code.WITHDRAWN, "withdrawn")
+        end: Closed | Refused = Refused(ask.id, Code.WITHDRAWN, "withdrawn")
         with self._asks[ask.id]:
             try:
                 answer = await self._show(ask)
                 end = Closed(ask.id, answer.option, answer.text, answer.expired)
             except TurnError as error:
                 end = Refused(ask.id, Code.REFUSED, str(error))
-        await self._tell(end)
         del self._asks[ask.id]
+        self._note_closed(ask.id, end)
+
+    def _note_closed(self, ask: str, end: Closed | Refused) -> None:
+        self._closed[ask] = end
+        self.tell_closed()
+
+    def tell_closed(self) -> None:
+        """Tell the agent, if one is there, how cards ended of which none was told."""
+        agent = None if self.over else self._agent()
+        while agent is not None and not agent.gone and self._closed:
+            ask, end = next(iter(self._closed.items()))
+            del self._closed[ask]
+            agent.tell(end, partial(self._note_closed, ask, end))
 
     async def _show(self, ask: Ask) -> Answer:
         """Show a card, and wait for its end. Errors: TurnError."""
