@@ -307,6 +307,25 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [path for path in tracked() if path.suffix == ".md"], ids=name_of)
+def test_links_lead_to_a_heading(page: Path) -> None:
+    """Where a link names a place in a page, there is a heading with that anchor."""
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
+    found = {
+        (name, anchor): anchors((page.parent / name) if name else page) for name, anchor in links
+    }
+    assert [link for link, headings in found.items() if link[1] not in headings] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are called in links, as GitHub makes it of them."""
+    without_code = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", without_code, re.MULTILINE)
+    names = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    before = (names[:at].count(name) for at, name in enumerate(names))
+    return {f"{name}-{times}" if times else name for name, times in zip(names, before, strict=True)}
+
+
+@pytest.mark.parametrize("page", [path for path in tracked() if path.suffix == ".md"], ids=name_of)
 def test_examples_end(page: Path) -> None:
     """What a page shows as it is typed has a beginning and an end: no heading is part of it."""
     fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)

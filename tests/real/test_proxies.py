@@ -145,6 +145,8 @@ def test_what_is_reached_of_the_http_side(proxied):
     ) as web:
         config = web.get("/config.json").json()
         assert (config["ws_url"], config["path"]) == (None, "/ws")
+        asked = web.get("/ws")
+        assert (asked.status_code, "WebSocket" in asked.text) == (426, True)
         for page in ("/", "/avatar/"):
             loaded = web.get(page)
             assert loaded.status_code == 200
