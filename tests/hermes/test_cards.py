@@ -34,6 +34,10 @@ class Hermes:
         confirm.DEFAULT_TIMEOUT_SECONDS = TIMEOUT
         confirm.get_pending = self.confirmations.get
         confirm.resolve = self.confirm
+        redact = ModuleType("agent.redact")
+        redact.redact_sensitive_text = lambda text, force: text.replace("secret", "***")
+        monkeypatch.setitem(sys.modules, "agent", ModuleType("agent"))
+        monkeypatch.setitem(sys.modules, "agent.redact", redact)
         tools = ModuleType("tools")
         tools.approval, tools.clarify_gateway, tools.slash_confirm = approval, clarify, confirm
         for name in ("approval", "clarify_gateway", "slash_confirm"):
@@ -42,11 +46,12 @@ class Hermes:
         monkeypatch.delitem(sys.modules, "hermes_mobile.hermes.cards", raising=False)
         self.module = importlib.import_module("hermes_mobile.hermes.cards")
 
-    def wants(self, command):
-        self.queues.setdefault(SESSION, []).append(command)
+    def wants(self, command, **data):
+        entry = SimpleNamespace(data={"command": command, "description": "danger", **data})
+        self.queues.setdefault(SESSION, []).append(entry)
 
     def resolve(self, session, choice):
-        self.answers.append((self.queues[session].pop(0), choice))
+        self.answers.append((self.queues[session].pop(0).data["command"], choice))
 
     async def confirm(self, session, id, choice):
         self.answers.append((id, choice))
@@ -104,9 +109,9 @@ async def settle():
         await asyncio.sleep(0)
 
 
-def want(house, command):
-    house.hermes.wants(command)
-    house.cards.approve("phone", SESSION, command, "danger", ["once", "deny"])
+def want(house, command, **data):
+    house.hermes.wants(command, **data)
+    house.cards.approve("phone", SESSION)
 
 
 def test_one_approval_after_the_other(play):
@@ -118,13 +123,52 @@ def test_one_approval_after_the_other(play):
         await settle()
         [first] = house.link.shown
         assert (first.command, first.kind, first.device) == ("rm a", "exec_approval", "phone")
-        assert first.options == ["once", "deny"]
+        assert first.description == "danger"
         first.answer.set_result({"option": "once"})
         await settle()
         second = house.link.shown[1]
         second.answer.set_result({"option": "deny", "expired": True})
         await settle()
         assert house.hermes.answers == [("rm a", "once"), ("rm b", "deny")]
+
+    play(test)
+
+
+def test_what_is_shown_is_what_is_answered(play):
+    """Two threads ask, and Hermes tells of the later one first: the card shows the one at the head."""
+
+    async def test(house):
+        house.hermes.wants("rm a")
+        house.hermes.wants("rm b")
+        house.cards.approve("phone", SESSION)
+        house.cards.approve("phone", SESSION)
+        house.cards.approve("phone", SESSION)
+        await settle()
+        for option in ("once", "deny"):
+            house.link.shown[-1].answer.set_result({"option": option})
+            await settle()
+        assert [card.command for card in house.link.shown] == ["rm a", "rm b"]
+        assert house.hermes.answers == [("rm a", "once"), ("rm b", "deny")]
+
+    play(test)
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        ({}, ["once", "session", "always", "deny"]),
+        ({"allow_permanent": False}, ["once", "session", "deny"]),
+        ({"allow_permanent": False, "smart_denied": True}, ["once", "deny"]),
+    ],
+)
+def test_only_what_hermes_allows_is_offered(play, data, options):
+    """Not every approval can be for ever; and what looks like a secret is not shown."""
+
+    async def test(house):
+        want(house, "curl -H secret", **data)
+        await settle()
+        [card] = house.link.shown
+        assert (card.options, card.command) == (options, "curl -H ***")
 
     play(test)
 
@@ -153,7 +197,7 @@ def test_an_answer_for_what_hermes_gave_up_reaches_nobody(play):
         want(house, "rm a")
         want(house, "rm b")
         await settle()
-        house.hermes.queues[SESSION].remove("rm a")
+        del house.hermes.queues[SESSION][0]
         house.link.shown[0].answer.set_result({"option": "once"})
         await settle()
         assert house.hermes.answers == []

@@ -325,11 +325,7 @@ class MobileAdapter(BasePlatformAdapter):
         allow_permanent: bool = True,
         smart_denied: bool = False,
     ) -> Any:
-        options = ["once", "deny"]
-        if not smart_denied:
-            options[1:1] = ["session", "always"] if allow_permanent else ["session"]
-        device = targets.device_id(chat_id)
-        self._cards.approve(device, session_key, command, description, options)
+        self._cards.approve(targets.device_id(chat_id), session_key)
         return SendResult(success=True)
 
     async def send_slash_confirm(

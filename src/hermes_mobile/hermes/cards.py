@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agent.redact import redact_sensitive_text
 from tools import approval, clarify_gateway, slash_confirm
 
 from .link import LinkLostError, RefusedError
@@ -26,10 +27,9 @@ class Approval:
     """A command that Hermes wants to run, and waits to be allowed."""
 
     device: str
-    fields: Message
+    entry: Any
+    """Hermes' own: what is asked, and its place in the queue of answers."""
     deadline: float
-    entry: object
-    """Hermes' own, None where it cannot be told."""
 
 
 @dataclass(eq=False)
@@ -52,26 +52,20 @@ class Cards:
         """By Hermes' session, in the order in which it takes their answers."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def approve(
-        self, device: str, session: str, command: str, description: str, options: list[str]
-    ) -> None:
-        """Ask whether `command` may be run, as soon as the approvals of `session` before it are done.
+    def approve(self, device: str, session: str) -> None:
+        """Ask for the next approval of `session`, as soon as those before it are done.
 
-        An answer has no address in Hermes: it goes to the oldest approval of a session. So only that
-        one is shown.
+        An answer has no address in Hermes: it goes to the oldest approval of a session. So only that one
+        is shown, and what its card says is read from Hermes' queue: threads may tell of two in any order.
         """
         self.sweep()
-        known = {each.entry for each in self._approvals[session]}
-        entry = next((each for each in _pending(session) if each not in known), None)
-        fields = {
-            "kind": "exec_approval",
-            "command": command,
-            "description": description,
-            "options": options,
-        }
-        deadline = _now() + approval._get_approval_timeout() - MARGIN
         queue = self._approvals[session]
-        queue.append(Approval(device, fields, deadline, entry))
+        known = [each.entry for each in queue]
+        entry = next((each for each in _pending(session) if each not in known), None)
+        if entry is None:
+            return  # it has its answer already
+        deadline = _now() + approval._get_approval_timeout() - MARGIN
+        queue.append(Approval(device, entry, deadline))
         if len(queue) == 1:
             self._start(self._approve(session, queue))
 
@@ -80,10 +74,11 @@ class Cards:
             waiting = queue[0]
 
             def wanted(waiting: Approval = waiting) -> bool:
-                return waiting.entry is None or waiting.entry in _pending(session)
+                return waiting.entry in _pending(session)
 
-            done = await self._ask(waiting.device, waiting.deadline, wanted, waiting.fields)
-            if done is not None and waiting.entry in (None, *_pending(session)[:1]):
+            fields = _approval_fields(waiting.entry.data)
+            done = await self._ask(waiting.device, waiting.deadline, wanted, fields)
+            if done is not None and _pending(session)[:1] == [waiting.entry]:
                 approval.resolve_gateway_approval(session, done["option"])
             queue.remove(waiting)
         if self._approvals.get(session) is queue:
@@ -163,7 +158,20 @@ class Cards:
         task.add_done_callback(self._tasks.discard)
 
 
-def _pending(session: str) -> list[object]:
+def _approval_fields(data: Message) -> Message:
+    """The card for what Hermes asks, without what looks like a secret."""
+    options = ["once", "deny"]
+    if not data.get("smart_denied"):
+        options[1:1] = ["session", "always"] if data.get("allow_permanent", True) else ["session"]
+    return {
+        "kind": "exec_approval",
+        "command": redact_sensitive_text(str(data.get("command") or "?"), force=True),
+        "description": str(data.get("description") or ""),
+        "options": options,
+    }
+
+
+def _pending(session: str) -> list[Any]:
     """What Hermes waits to be allowed in `session`, oldest first."""
     return list(approval._gateway_queues.get(session, ()))
 
