@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 import trio
 from wsproto import ConnectionType, WSConnection
@@ -298,6 +300,18 @@ async def test_a_name_that_leads_nowhere(host):
     async with open_client(f"ws://{host}/ws", token="t", device=device, retry=False) as client:
         with pytest.raises(TransportError, match="cannot connect"):
             await client.wait_ready()
+
+
+async def test_a_port_that_nobody_listens_on():
+    """It is said which, and why, in words for a person."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        url = f"ws://127.0.0.1:{port}/ws"
+        async with open_client(url, token="t", device=Device("phone"), retry=False) as client:
+            with pytest.raises(TransportError) as caught:
+                await client.wait_ready()
+    assert caught.value.message == f"cannot connect: 127.0.0.1, port {port}: Connection refused"
 
 
 async def test_ready_counts_once(autojump_clock):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -59,7 +60,11 @@ def over_tcp(context: ssl.SSLContext | None) -> OpenStream:
     """Opens TCP connections, and TLS over them for `wss`; `context` is the system's by default."""
 
     async def open_stream(endpoint: Endpoint) -> trio.abc.Stream:
-        stream = await trio.open_tcp_stream(endpoint.host, endpoint.port)
+        try:
+            stream = await trio.open_tcp_stream(endpoint.host, endpoint.port)
+        except OSError as error:
+            where = f"{endpoint.host}, port {endpoint.port}"
+            raise OSError(f"{where}: {_reason(error)}") from None
         stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         if not endpoint.secure:
             return stream
@@ -77,6 +82,15 @@ def over_tcp(context: ssl.SSLContext | None) -> OpenStream:
         return secured
 
     return open_stream
+
+
+def _reason(error: OSError) -> str | None:
+    """Why no address could be connected to, or found: that of the first one stands for all."""
+    match error.__cause__:
+        case ExceptionGroup(exceptions=[OSError(errno=int(number)), *_]):
+            return os.strerror(number)
+        case _:
+            return error.strerror
 
 
 def over_unix(path: Path) -> OpenStream:
