@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -311,6 +312,24 @@ async def test_a_real_command_is_killed_with_its_children(tmp_path):
             nursery.cancel_scope.cancel()
         async with pipe:
             assert await pipe.read() == ""
+
+
+@pytest.mark.parametrize("refusal", [PermissionError, ProcessLookupError])
+async def test_a_real_command_that_may_not_be_killed(monkeypatch, refusal):
+    """It has become another user's, or is gone: it is waited for, and no fault reaches the server."""
+    gone = []
+
+    def refuse(group, _):
+        os.kill(group, signal.SIGTERM)  # as if it had ended by itself
+        gone.append(group)
+        raise refusal
+
+    monkeypatch.setattr(os, "killpg", refuse)
+    with trio.fail_after(10):
+        with trio.move_on_after(0.1) as waiting:
+            await run_command(["sleep", "20"], {"PATH": os.environ["PATH"]})
+    assert waiting.cancelled_caught
+    assert len(gone) == 1
 
 
 async def test_a_program_that_is_not_there():

@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import structlog
@@ -115,4 +116,6 @@ async def run_command(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 async def _kill_group(process: trio.Process) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    # One that has become another user's may be killed by nobody but them, and is waited for.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
