@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_mobile.server import access_file
-from hermes_mobile.server.access_file import open_access_file, open_devices, read, write
+from hermes_mobile.server.access_file import AccessFile, open_access_file, open_devices, read, write
 from hermes_mobile.server.devices import AccessFileError, Credential, KnownDevice
 from hermes_mobile.server.settings import SettingsError
 
@@ -158,6 +158,25 @@ async def test_a_write_that_nobody_waited_for(tmp_path, monkeypatch):
                 await trio.testing.wait_all_tasks_blocked()
             may_go_on.set()
         assert [device.id for device in await file.read()] == ["third"]
+
+
+async def test_an_older_write_undoes_no_later_one(tmp_path):
+    """Whichever of their threads gets its turn first."""
+    file = AccessFile(tmp_path)
+    file._write(2, [KnownDevice("later")])
+    file._write(1, [KnownDevice("given-up")])
+    assert read(tmp_path) == [KnownDevice("later")]
+
+
+async def test_a_read_that_hangs_holds_up_nobody(tmp_path, monkeypatch):
+    """Who is cancelled meanwhile goes on at once: a server that is to stop, for one."""
+    may_go_on = threading.Event()
+    monkeypatch.setattr(access_file, "read", lambda _: may_go_on.wait(5))
+    async with open_access_file(tmp_path) as file:
+        with trio.move_on_after(0.05) as waiting:
+            await file.read()
+        assert waiting.cancelled_caught
+    may_go_on.set()
 
 
 async def test_without_a_directory(tmp_path):

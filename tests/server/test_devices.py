@@ -203,6 +203,7 @@ async def test_the_file_is_read_again(autojump_clock):
     await devices.reload()
     owners = [devices.owner_of(Credential.of(token)) for token in (kept, withdrawn, "new")]
     assert owners == ["phone", None, "new"]
+    assert [device.id for device in devices] == ["new", "tablet", "phone"]
     assert devices.get("phone") == KnownDevice(
         "phone", "Anna's phone", "ios", 7, (Credential.of(kept),)
     )

@@ -53,7 +53,7 @@ class AccessFile:
 
     async def read(self) -> list[KnownDevice]:
         """*Errors*: AccessFileError."""
-        return await trio.to_thread.run_sync(read, self._directory)
+        return await trio.to_thread.run_sync(read, self._directory, abandon_on_cancel=True)
 
     async def write(self, known: Sequence[KnownDevice]) -> None:
         """Replace the file, unless that fails: then it is as it was.
