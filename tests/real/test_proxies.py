@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +12,10 @@ import httpx
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from certificates import client_context
+from certificates import authority, client_context
 from handset import device, dial, echo, expect, send
-from proxies import open_caddy, open_nginx, program
-from street import PATIENCE, ServerProcess
+from proxies import DEPLOY, open_caddy, open_nginx, program
+from street import PATIENCE, TOKEN, ServerProcess, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +26,17 @@ HERE, ELSEWHERE = ("127.0.0.2", 0), ("127.0.0.3", 0)
 """Addresses of clients; to the server only the proxy's is that of a proxy."""
 FAILURES = 3
 DELIVER_TOKEN = "a-token-of-the-cron"
+OF_NO_LIMIT = {
+    "limit_req_zone": "$binary_remote_addr zone=hermes_mobile_hellos:1m rate=10000r/s",
+    "limit_conn": "hermes_mobile_connections 10000",
+}
+"""Of nginx, for a client that connects hundreds of times."""
 OPEN = {"nginx": open_nginx, "caddy": open_caddy}
 
 pytestmark = pytest.mark.slow
 needs_nginx = pytest.mark.skipif(program("nginx") is None, reason="no nginx: apt-get install nginx")
 needs_caddy = pytest.mark.skipif(program("caddy") is None, reason="no caddy: apt-get install caddy")
+BOTH = [pytest.param("nginx", marks=needs_nginx), pytest.param("caddy", marks=needs_caddy)]
 
 
 @attrs.frozen
@@ -60,9 +68,7 @@ def put(serve, tmp_path):
         yield start
 
 
-@pytest.fixture(
-    params=[pytest.param("nginx", marks=needs_nginx), pytest.param("caddy", marks=needs_caddy)]
-)
+@pytest.fixture(params=BOTH)
 def proxied(request, put) -> Proxied:
     settings = {"MOBILE_THROTTLE_FAILURES": FAILURES, "MOBILE_DELIVER_TOKENS": DELIVER_TOKEN}
     return put(request.param, settings)
@@ -82,6 +88,26 @@ def test_a_chat_with_large_frames(proxied):
         echo(phone, "m3")
         phone.close()
         assert phone.protocol.close_rcvd is not None
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_conformance_suite(put, tmp_path, name):
+    """Nothing of the protocol is different through a proxy, deliveries by loopback aside (D26)."""
+    unhurried = {} if name == "caddy" else OF_NO_LIMIT
+    settings = {"MOBILE_THROTTLE_FAILURES": 0, "MOBILE_DELIVER_TOKENS": DELIVER_TOKEN}
+    proxied = put(name, settings, **unhurried)
+    trusted = tmp_path / "authority.pem"
+    authority().cert_pem.write_to_path(trusted)
+    told = {"MOBILE_TOKEN": TOKEN, "MOBILE_DELIVER_TOKENS": DELIVER_TOKEN, "SSL_CERT_FILE": trusted}
+    result = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "hermes_mobile", "conformance", proxied.url],
+        env=environment(**told),
+        capture_output=True,
+        text=True,
+        timeout=10 * PATIENCE,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, ""), result.stdout
 
 
 def test_codes_and_reasons_come_through(proxied):
@@ -161,6 +187,23 @@ def test_what_is_reached_of_the_http_side(proxied):
             assert web.get(f"/{file}").status_code == 200, file
         for secret in ("metrics", "healthz", "readyz", "console.html", "ws/more"):
             assert web.get(f"/{secret}").status_code == 404, secret
+
+
+@needs_caddy
+def test_caddy_finds_nothing_wrong(tmp_path):
+    """`caddy validate` takes the page's file as it is, and `caddy fmt` would write it no other way."""
+    file = DEPLOY / "Caddyfile"
+    validate = ("validate", "--adapter", "caddyfile", "--config", file)
+    for arguments in (validate, ("fmt", file)):
+        result = subprocess.run(  # noqa: S603 - a program of Debian
+            [program("caddy"), *arguments],
+            env=environment(HOME=tmp_path, XDG_DATA_HOME=tmp_path, XDG_CONFIG_HOME=tmp_path),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+    assert result.stdout == file.read_text()
 
 
 @needs_nginx
