@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes_mobile.conformance.vectors import read, spell_out
 from hermes_mobile.protocol import app_codec, codec, frames
 from hermes_mobile.protocol.app_codec import Capabilities, Ready
 from hermes_mobile.protocol.frames import (
@@ -41,7 +42,6 @@ from hermes_mobile.protocol.frames import (
 )
 
 ROOT = Path(__file__).parents[2]
-VECTORS = ROOT / "tests" / "vectors"
 PAGE = (ROOT / "docs" / "protocol.md").read_text()
 
 TO_APP = {
@@ -70,28 +70,10 @@ FROM_APP = {
 }
 
 
-def vectors(name: str) -> list[dict[str, Any]]:
-    return list(json.loads((VECTORS / name).read_text()))
-
-
 def named(name: str, *, understood: bool = False) -> Any:
     """The vectors of a file; only those whose frame is taken, where it must be `understood`."""
-    chosen = [each for each in vectors(name) if not understood or "expect" in each]
+    chosen = [each for each in read(name) if not understood or "expect" in each]
     return pytest.mark.parametrize("vector", chosen, ids=lambda vector: vector["name"])
-
-
-def spell_out(value: Any) -> Any:
-    match value:
-        case {"$repeat": [unit, times]}:
-            return unit * times
-        case {"$join": pieces}:
-            return "".join(map(spell_out, pieces))
-        case dict():
-            return {name: spell_out(inner) for name, inner in value.items()}
-        case list():
-            return [spell_out(inner) for inner in value]
-        case _:
-            return value
 
 
 def compact(value: Any) -> str:

@@ -1,18 +1,16 @@
 """The wire as data: every vector of `tests/vectors` through the codec. The schema: README there."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import attrs
 import pybase64
 import pytest
 
+from hermes_mobile.conformance.vectors import read, spell_out
 from hermes_mobile.protocol import frames, limits
 from hermes_mobile.protocol.codec import decode, decode_hello, encode
 from hermes_mobile.protocol.errors import CloseCode, ErrorCode, ProtocolError
-
-VECTORS = Path(__file__).parents[1] / "vectors"
 
 FROM_APP: dict[type, str] = {
     frames.Hello: "hello",
@@ -41,30 +39,11 @@ TO_APP: dict[str, type] = {
 }
 
 
-def read(name: str) -> Any:
-    return json.loads((VECTORS / name).read_text())
-
-
 SERVER_FRAMES = read("server-frames.json")
 
 
 def each(name: str) -> Any:
     return pytest.mark.parametrize("vector", read(name), ids=lambda vector: vector["name"])
-
-
-def spell_out(value: Any) -> Any:
-    """`value` with every `$repeat` and `$join` in it as the string that it describes."""
-    match value:
-        case {"$repeat": [unit, times]}:
-            return unit * times
-        case {"$join": pieces}:
-            return "".join(map(spell_out, pieces))
-        case dict():
-            return {name: spell_out(inner) for name, inner in value.items()}
-        case list():
-            return [spell_out(inner) for inner in value]
-        case _:
-            return value
 
 
 def as_json(value: Any) -> bytes:

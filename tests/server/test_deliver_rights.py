@@ -7,28 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hermes_mobile.server.values import Token
-from house import House, Peer, audio, chunk, delivery, open_house
+from house import audio, chunk, delivery, open_house
+from station import ELSEWHERE, courier, message, open_station
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
-
-CRON = "cron-token"
-ELSEWHERE = "203.0.113.5"
-
-
-def open_station(**settings: Any) -> Any:
-    """A house with a deliver token."""
-    return open_house(deliver_tokens=frozenset({CRON}), **settings)
-
-
-async def courier(house: House, device: str | None = None, **hello: Any) -> Peer:
-    return await house.connect(device, token=CRON, **hello)
-
-
-def message(id: str) -> dict[str, Any]:
-    """What the device gets of `delivery(id)`."""
-    frame = {"t": "message", "id": id, "text": f"text of {id}"}
-    return {**frame, "chunk": {"index": 0, "total": 1}, "final": True}
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])

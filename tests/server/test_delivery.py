@@ -11,29 +11,13 @@ import trio
 import trio.testing
 from wsproto.events import CloseConnection, TextMessage
 
-from house import House, Peer, attachment, delivery, open_house
+from house import attachment, delivery, open_house
+from station import courier, message, open_station
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
-CRON = "cron-token"
-ELSEWHERE = "203.0.113.5"
 MIB = 1024 * 1024
-
-
-def open_station(**settings: Any) -> Any:
-    """A house with a deliver token."""
-    return open_house(deliver_tokens=frozenset({CRON}), **settings)
-
-
-async def courier(house: House, device: str | None = None, **hello: Any) -> Peer:
-    return await house.connect(device, token=CRON, **hello)
-
-
-def message(id: str) -> dict[str, Any]:
-    """What the device gets of `delivery(id)`."""
-    frame = {"t": "message", "id": id, "text": f"text of {id}"}
-    return {**frame, "chunk": {"index": 0, "total": 1}, "final": True}
 
 
 # To whom

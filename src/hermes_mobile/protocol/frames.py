@@ -5,8 +5,6 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
 
 class MediaIn(StrEnum):
     """The kinds of file an app may send."""
