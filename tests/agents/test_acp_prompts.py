@@ -8,7 +8,8 @@ import trio
 from acp_stage import open_stage
 from hermes_mobile import __version__
 from hermes_mobile.agents import OutgoingFile
-from hermes_mobile.agents.acp.updates import TooMuchError, Updates
+from hermes_mobile.agents.acp.updates import ITEM_BYTES, TooMuchError, Updates
+from hermes_mobile.server.turn import MAX_WORDS_CHARS
 from house import chunk, texts
 
 DENIED = {"outcome": {"outcome": "selected", "optionId": "deny"}}
@@ -417,7 +418,7 @@ async def test_more_than_can_be_shown(tmp_path, autojump_clock):
 
 async def test_what_was_shown_makes_room(tmp_path, autojump_clock, monkeypatch):
     """Issue 7: the bound is on what waits, not on what an agent says in all."""
-    monkeypatch.setattr("hermes_mobile.agents.acp.updates.MAX_WAITING_BYTES", 10)
+    monkeypatch.setattr("hermes_mobile.agents.acp.updates.MAX_WAITING_BYTES", ITEM_BYTES + 10)
     updates = Updates()
     for _ in range(5):
         data = {"type": "image", "data": "AAAAAAAA"}
@@ -430,6 +431,36 @@ async def test_what_was_shown_makes_room(tmp_path, autojump_clock, monkeypatch):
     updates.take_note({"sessionUpdate": "agent_message_chunk", "content": text})
     with pytest.raises(TooMuchError):
         await updates.next()
+
+
+async def test_reports_that_say_little_are_bounded_too(monkeypatch, autojump_clock):
+    """Issue 7: an endless run of empty reports is too much, as are a few large ones."""
+    monkeypatch.setattr("hermes_mobile.agents.acp.updates.MAX_WAITING_BYTES", 10 * ITEM_BYTES)
+    for reports in (
+        [{"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": ""}}],
+        [
+            {"sessionUpdate": "agent_thought_chunk"},
+            {"sessionUpdate": "agent_message_chunk", "messageId": "a"},
+            {"sessionUpdate": "agent_message_chunk", "messageId": "b"},
+        ],
+    ):
+        updates = Updates()
+        for report in reports * 11:
+            updates.take_note(report)
+        with pytest.raises(TooMuchError):
+            await updates.next()
+
+
+async def test_a_card_that_no_phone_could_read(tmp_path, autojump_clock):
+    """Issue 7: a permission with more words than a card has room for is an error for the agent."""
+    async with open_stage(tmp_path) as (house, stage):
+        peer, actor, prompt = await first_prompt(house, stage)
+        call = {"title": "Write", "kind": "edit", "rawInput": {"text": "x" * MAX_WORDS_CHARS}}
+        await actor.send(**permission(toolCall=call))
+        assert (await actor.receive())["error"]["code"] == -32603
+        await actor.end_turn(prompt)
+        frames = await peer.receive_until("typing", stop=True)
+        assert "prompt" not in {frame["t"] for frame in frames}
 
 
 async def test_a_file_of_the_person(tmp_path, autojump_clock):

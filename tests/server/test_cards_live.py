@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from hermes_mobile.agents import Agent
+from hermes_mobile.server.values import MAX_SECONDS
 from house import House, Peer, open_house
 
 if TYPE_CHECKING:
@@ -145,6 +146,13 @@ async def test_agent_and_operator_choose_the_lifetime(autojump_clock: MockClock)
         assert card["timeout_seconds"] == 1
         await peer.receive_until("prompt_done", expired=True)
         assert trio.current_time() == 60.25
+
+
+async def test_no_lifetime_is_beyond_what_an_app_can_be_told(autojump_clock: MockClock) -> None:
+    """D34: an agent's `ttl` without measure is a year, as the longest one that a setting may be."""
+    async with open_house(Asker(ttl=1e300)) as house:
+        peer = await house.connect()
+        assert (await card_for(peer))["timeout_seconds"] == MAX_SECONDS
 
 
 async def test_a_text_waits_while_a_card_is_open(autojump_clock: MockClock) -> None:

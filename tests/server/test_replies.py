@@ -12,6 +12,7 @@ from cast import Scripted
 from hermes_mobile.agents import Mode, OutgoingFile, TurnError
 from hermes_mobile.protocol.frames import MediaOut
 from hermes_mobile.protocol.slicing import pieces
+from hermes_mobile.server.turn import MAX_CHOICES, MAX_WORDS_CHARS
 from house import open_house
 
 if TYPE_CHECKING:
@@ -144,6 +145,12 @@ async def stream_bytes(turn: Turn) -> None:
         lambda turn: turn.ask_approval("ls", description=b"bytes"),
         lambda turn: turn.ask_confirmation(b"bytes"),
         lambda turn: turn.ask("What?", [b"bytes"]),
+        lambda turn: turn.ask("What?", ["a"] * (MAX_CHOICES + 1)),
+        lambda turn: turn.ask("What?", ["a" * MAX_WORDS_CHARS]),
+        lambda turn: turn.ask_approval("ls", description="a" * MAX_WORDS_CHARS),
+        lambda turn: turn.send_file(
+            OutgoingFile(MediaOut.IMAGE, b"x", filename="a" * (MAX_WORDS_CHARS + 1))
+        ),
     ],
 )
 async def test_misuse_of_the_port_is_a_turn_error(

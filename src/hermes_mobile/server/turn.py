@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from hermes_mobile.agents import TurnError
 from hermes_mobile.protocol import cards
 from hermes_mobile.protocol.frames import User
-from hermes_mobile.protocol.limits import MAX_MEDIA_BYTES, REPLY_PIECE_CHARS
+from hermes_mobile.protocol.limits import KIB, MAX_MEDIA_BYTES, REPLY_PIECE_CHARS
 from hermes_mobile.protocol.slicing import cut
 from hermes_mobile.protocol.uploads import guess_mime
 from hermes_mobile.server.units import FileUnit, MessageUnit, StreamUnit, text_size
+from hermes_mobile.server.values import MAX_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from hermes_mobile.server.hub import Hub
     from hermes_mobile.server.session import Session
     from hermes_mobile.server.units import Unit
+
+# What an app could not read would end each connection that it is sent on.
+MAX_WORDS_CHARS: Final = 256 * KIB
+"""All words of a card, or beside a file, in code points."""
+MAX_CHOICES: Final = 256
+"""Of a clarification."""
 
 
 class Conversation:
@@ -73,6 +80,7 @@ class Conversation:
             raise TurnError("a file needs data or a url")
         if len(file.data) > MAX_MEDIA_BYTES:
             raise TurnError(f"a file has at most {MAX_MEDIA_BYTES} bytes: give a url instead")
+        _check_words(file.filename, file.mime, file.caption, file.url)
         mime = file.mime or guess_mime(file.filename)
         chunk_bytes = self._hub.settings.media_chunk_bytes
         unit = FileUnit(self.make_id(), trio.current_time(), file, mime, chunk_bytes)
@@ -118,13 +126,18 @@ class Conversation:
     async def _ask(self, make: Callable[[str, float], cards.Card], ttl: float | None) -> Answer:
         if ttl is not None and not 0 < ttl < inf:
             raise TurnError("ttl: a number of seconds above 0")
-        deadline = trio.current_time() + (ttl or self._hub.settings.prompt_ttl)
+        lifetime = min(ttl or self._hub.settings.prompt_ttl, MAX_SECONDS)
+        deadline = trio.current_time() + lifetime
         try:
             card = make(self.make_id(), deadline)
         except ValueError as error:
             raise TurnError(str(error)) from error
-        for text in (card.text, card.command, card.description, *card.choices):
+        if len(card.choices) > MAX_CHOICES:
+            raise TurnError(f"a card has at most {MAX_CHOICES} choices")
+        words = (card.text, card.command, card.description, *card.choices)
+        for text in words:
             _check_text(text, "a card")
+        _check_words(*words)
         await self.room(1, text_size(card.text + card.command))
         return await self._session.questions.ask(card, self._open_cards)
 
@@ -250,3 +263,8 @@ def _check_text(text: object, what: str) -> None:
     """Refuse what would only fail when it is encoded, for each connection anew. Errors: TurnError."""
     if not isinstance(text, str):
         raise TurnError(f"{what} is made of str, not {type(text).__name__}")
+
+
+def _check_words(*texts: str) -> None:
+    if sum(map(len, texts)) > MAX_WORDS_CHARS:
+        raise TurnError(f"at most {MAX_WORDS_CHARS} characters of text go with a card or a file")

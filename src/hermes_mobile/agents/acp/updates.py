@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_WAITING_BYTES: Final = 32 * MIB
-"""Of what was reported and not shown yet: one file at its largest, in base64, always fits."""
+"""Of what was reported and not shown yet: one file at its largest always fits."""
+ITEM_BYTES: Final = 100
+"""What a report costs, about, beside what it says: many small ones are much, too."""
 
 
 class Pause(Enum):
@@ -99,17 +101,19 @@ class Updates:
 
     def _add(self, item: str | OutgoingFile | Pause | Mark) -> None:
         last = self._items[-1] if self._items else None
-        size = len(item.data) if isinstance(item, OutgoingFile) else 0
-        if isinstance(item, str):
-            size = len(item)
+        if item == last and not isinstance(item, OutgoingFile):
+            return  # a pause goes on
+        size = ITEM_BYTES
+        if isinstance(item, OutgoingFile):
+            size += len(item.data)
+        elif isinstance(item, str):
+            size += len(item)
         if self._waiting_bytes + size > MAX_WAITING_BYTES:
             self._overflow = True
         elif isinstance(item, str) and isinstance(last, list):
             last.append(item)
-        elif isinstance(item, str):
-            self._items.append([item])
-        elif item != last or isinstance(item, OutgoingFile):
-            self._items.append(item)
+        else:
+            self._items.append([item] if isinstance(item, str) else item)
         self._waiting_bytes += size
         self._arrival.set()
 
@@ -124,10 +128,11 @@ class Updates:
         match self._items.popleft():
             case list() as chunks:
                 text = "".join(chunks)
-                self._waiting_bytes -= len(text)
+                self._waiting_bytes -= len(text) + ITEM_BYTES * len(chunks)
                 return text
             case OutgoingFile() as file:
-                self._waiting_bytes -= len(file.data)
+                self._waiting_bytes -= len(file.data) + ITEM_BYTES
                 return file
             case pause_or_mark:
+                self._waiting_bytes -= ITEM_BYTES
                 return pause_or_mark
