@@ -210,6 +210,26 @@ async def test_cards_are_bounded(
         assert (await agent.expect("error", id="1"))["code"] == "withdrawn"
 
 
+async def test_cards_and_conversations_are_bounded_in_all(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent that makes up ever more devices gets `busy`; what it withdraws makes room."""
+    monkeypatch.setattr(peer, "CARDS_OPEN_IN_ALL", 2)
+    monkeypatch.setattr(peer, "TALKS_OPEN", 2)
+    card = {"kind": "clarify", "text": "?"}
+    async with linked_house() as house:
+        agent = await dial(house)
+        for n in range(2):
+            await agent.send({"t": "ask", "id": f"a{n}", "device": f"d{n}", **card})
+        refusal = await agent.ask("ask", "3", device="d0", **card)
+        assert (refusal["code"], "cards" in refusal["message"]) == ("busy", True)
+        refusal = await agent.ask("reply", "4", device="d2", text="a")
+        assert (refusal["code"], "devices" in refusal["message"]) == ("busy", True)
+        await agent.ask("withdraw", "5", ask="a0")
+        await agent.expect("error", id="a0", code="withdrawn")
+        assert (await agent.ask("reply", "6", device="d2", text="a"))["t"] == "done"
+
+
 async def test_streams_are_bounded(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

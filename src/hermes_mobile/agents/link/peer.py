@@ -11,6 +11,7 @@ from attrs import define, field
 from hermes_mobile.agents.link.codec import RefusedError, UnreadableError, decode, encode
 from hermes_mobile.agents.link.line import GoneError, OverlongError
 from hermes_mobile.agents.link.messages import (
+    Ask,
     Code,
     Done,
     End,
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 BYTES_OPEN: Final = 64 * MIB
 """Texts and files of all requests without an answer together; one alone may always be there."""
+CARDS_OPEN_IN_ALL: Final = 1_024
+TALKS_OPEN: Final = 10_000
+"""Devices that something is being said to, or asked, outside of turns."""
 DRAIN_SECONDS: Final = 1.5
 """How long the end may wait for the message that is being written, and for what was asked for."""
 
@@ -245,17 +249,28 @@ class Peer:
         if self._bytes and self._bytes + size > BYTES_OPEN:
             problem = f"requests of at most {BYTES_OPEN} bytes may wait for their answers"
             raise RefusedError(Code.BUSY, problem, id=request.id)
-        place = request.place
-        talk = self._agent.talk(place.turn) if place.turn else self._talk_with(place.device)
+        if isinstance(request, Ask) and self._open_cards >= CARDS_OPEN_IN_ALL:
+            problem = f"at most {CARDS_OPEN_IN_ALL} cards in all may be open"
+            raise RefusedError(Code.BUSY, problem, id=request.id)
+        turn = request.place.turn
+        talk = self._agent.talk(turn) if turn else self._talk_for(request)
         if talk is None:
             raise RefusedError(Code.TURN_OVER, TURN_OVER, id=request.id)
         talk.put(self, request)
         self._bytes += size
 
-    def _talk_with(self, device_id: str) -> Talk:
-        """The conversation with a device outside of any turn."""
+    @property
+    def _open_cards(self) -> int:
+        return sum(len(talk.asks) for talk in (*self._agent.talks, *self._talks.values()))
+
+    def _talk_for(self, request: Said) -> Talk:
+        """The conversation with a device outside of any turn. Errors: RefusedError."""
+        device_id = request.place.device
         if device_id not in self._talks:
             self._talks = {key: talk for key, talk in self._talks.items() if not talk.idle}
+            if len(self._talks) >= TALKS_OPEN:
+                problem = f"at most {TALKS_OPEN} devices may be spoken to at once"
+                raise RefusedError(Code.BUSY, problem, id=request.id)
             conversation = self._conversations.conversation(device_id)
             self._talks[device_id] = Talk(conversation, self._nursery, lambda: self)
         return self._talks[device_id]
