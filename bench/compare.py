@@ -187,7 +187,7 @@ def take(
     seconds: float | None,
     cores: tuple[int | None, int | None],
 ) -> Iterator[str]:
-    """Measure one server once, and say what came of it. Errors: ServerError, WorkerFailedError."""
+    """Measure one server once, and say what came of it. *Errors*: ServerError, WorkerFailedError."""
     load = measurement.load if seconds is None else evolve(measurement.load, seconds=seconds)
     server_core, load_core = cores
     scenario = SCENARIOS[measurement.scenario]

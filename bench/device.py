@@ -76,7 +76,7 @@ class Device(WSListener):
         self._fragments = bytearray()
 
     async def open(self) -> None:
-        """Connect, say hello, and wait for `ready`. Errors: DeviceError."""
+        """Connect, say hello, and wait for `ready`. *Errors*: DeviceError."""
         await self.connect()
         self.send({"t": "hello", "token": self.identity.token, "device": {"id": self.identity.id}})
         try:
@@ -87,7 +87,7 @@ class Device(WSListener):
             raise DeviceError(self._refused or f"closed {self.close_code}")
 
     async def connect(self) -> None:
-        """Get as far as a WebSocket. Errors: DeviceError."""
+        """Get as far as a WebSocket. *Errors*: DeviceError."""
         target = self.worker.target
         source = target.source(self.number)
         try:
@@ -118,7 +118,7 @@ class Device(WSListener):
     async def expect(self, t: str, **fields: Any) -> Arrival:
         """The next frame of type `t` with these fields; others before it are skipped.
 
-        Errors: DeviceError, when the server sends an error, ends the connection, or says nothing.
+        *Errors*: DeviceError, when the server sends an error, ends the connection, or says nothing.
         """
         try:
             async with asyncio.timeout(PATIENCE):
@@ -144,7 +144,7 @@ class Device(WSListener):
                 self.transport.disconnect(graceful=False)
 
     async def wait_ended(self) -> None:
-        """Errors: DeviceError when the connection does not end."""
+        """*Errors*: DeviceError when the connection does not end."""
         try:
             await asyncio.wait_for(self._ended.wait(), PATIENCE)
         except TimeoutError:

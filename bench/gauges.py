@@ -12,7 +12,7 @@ PREFIX: Final = "hermes_mobile_"
 
 
 def fetch_gauges(url: str) -> dict[str, float]:
-    """The gauges of `AT_REST` at the address of a `/metrics`. Errors: OSError."""
+    """The gauges of `AT_REST` at the address of a `/metrics`. *Errors*: OSError."""
     with urlopen(url, timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310 - the operator's own address
         return read_gauges(answer.read().decode())
 

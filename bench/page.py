@@ -60,7 +60,7 @@ def show(cells: Sequence[Sequence[str]], how: str) -> None:
 def fill(page: Path, mark: str, cells: Sequence[Sequence[str]], how: str) -> None:
     """Put the same between the marks `<!-- mark -->` and `<!-- /mark -->` of a page.
 
-    Errors: ClickException when it has none.
+    *Errors*: ClickException when it has none.
     """
     head, *rest = cells
     rows = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest)]

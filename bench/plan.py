@@ -34,7 +34,7 @@ class Target:
     sources: tuple[str, ...] = ()
 
     def identity(self, number: int) -> Identity:
-        """The device of that number. Errors: IndexError beyond those listed."""
+        """The device of that number. *Errors*: IndexError beyond those listed."""
         if self.listed:
             return self.listed[number]
         return Identity(self.pattern.format(number), self.token)
@@ -64,7 +64,7 @@ def _is_loopback_v4(host: str) -> bool:
 def read_devices(text: str, token: str) -> tuple[str, tuple[Identity, ...]]:
     """`--devices`: a pattern with `{}`, or `@FILE` with an `id` or `id=token` per line.
 
-    Errors: ValueError, OSError.
+    *Errors*: ValueError, OSError.
     """
     if not text.startswith("@"):
         if "{}" not in text:
@@ -103,7 +103,7 @@ class Load:
 
 
 def read_rate(text: str) -> tuple[float, float]:
-    """`--rate`: `R`, or `A:B` for a rate that goes evenly from A to B. Errors: ValueError."""
+    """`--rate`: `R`, or `A:B` for a rate that goes evenly from A to B. *Errors*: ValueError."""
     begin, _, end = text.partition(":")
     rate = float(begin), float(end or begin)
     if not (min(rate) >= 0 and 0 < max(rate) < float("inf")):

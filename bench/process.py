@@ -32,7 +32,7 @@ class Usage:
 
 
 def read_usage(pid: int) -> Usage:
-    """Errors: OSError when there is no such process."""
+    """*Errors*: OSError when there is no such process."""
     directory = Path(f"/proc/{pid}")
     fields = _stat_fields((directory / "stat").read_text())
     status = read_status((directory / "status").read_text())

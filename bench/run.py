@@ -218,7 +218,7 @@ def run(
     `stages` is what to do when all workers have come to a stage of that name, `gauges` reads the
     server's own metrics.
 
-    Errors: WorkerFailedError.
+    *Errors*: WorkerFailedError.
     """
     made = Run(scenario.name, scenario.unit, load)
     recording = _Recording(made, pid, show)

@@ -48,7 +48,7 @@ class LocalServer:
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Returns when it listens. Errors: ServerError."""
+        """Returns when it listens. *Errors*: ServerError."""
         allow_descriptors()
         port = self.url.rpartition(":")[2].partition("/")[0] or 0
         inherited = {
@@ -102,7 +102,7 @@ class LocalServer:
         self._process = None
 
     def restart(self) -> None:
-        """End it and start it again on the same port. Errors: ServerError."""
+        """End it and start it again on the same port. *Errors*: ServerError."""
         self.stop()
         self.start()
 

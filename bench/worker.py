@@ -167,7 +167,7 @@ class Worker:
 
 @asynccontextmanager
 async def background(jobs: Iterable[Awaitable[None]]) -> AsyncIterator[None]:
-    """Run `jobs` while the block does, and cancel them at its end. Errors: what a job raised."""
+    """Run `jobs` while the block does, and cancel them at its end. *Errors*: what a job raised."""
     tasks = [asyncio.ensure_future(job) for job in jobs]
     try:
         yield

@@ -106,7 +106,7 @@ class Conversation:
         self._uploaded = 0
 
     def hear(self, data: str | bytes | memoryview) -> Iterable[bytes]:
-        """Errors: RefusedError, also while the answers are made."""
+        """*Errors*: RefusedError, also while the answers are made."""
         try:
             fields = orjson.loads(data)
         except ValueError:
@@ -234,7 +234,7 @@ class Conversation:
 
 
 def identifier(value: object) -> str:
-    """Errors: RefusedError."""
+    """*Errors*: RefusedError."""
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):

@@ -64,7 +64,7 @@ async def come(worker: Worker, numbers: range, devices: list[Guest]) -> None:
 
 
 async def open_guest(worker: Worker, number: int) -> Guest:
-    """Errors: DeviceError."""
+    """*Errors*: DeviceError."""
     begin = time.monotonic()
     guest = Guest(worker, number, worker.target.identity(number))
     await guest.open()

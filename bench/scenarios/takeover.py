@@ -75,7 +75,7 @@ async def flap(worker: Worker, number: int) -> None:
 async def take_over(old: Flapping, new: Flapping, heard: asyncio.Queue[str]) -> None:
     """Say something on `old`, go on with `new`, and see that all of it is right.
 
-    Errors: DeviceError.
+    *Errors*: DeviceError.
     """
     text = old.make_id()
     old.ask(text)

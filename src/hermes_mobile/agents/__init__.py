@@ -88,7 +88,7 @@ Input: TypeAlias = TextInput | VoiceInput | FileInput
 class OutgoingFile:
     """A file for the app: `data` up to 8 MiB, or a `url` that the app fetches itself.
 
-    An empty `mime` is guessed from `filename`. Errors: TypeError for values of other types.
+    An empty `mime` is guessed from `filename`. *Errors*: TypeError for values of other types.
     """
 
     kind: MediaOut = field(validator=instance_of(MediaOut))
@@ -172,7 +172,7 @@ class Conversation(Protocol):
         """Say `text`, cut into pieces as the protocol wants. Waits while the link is slow.
 
         Returns the message's id.
-        Errors: TurnError on an empty text, or one beyond what may be kept for a device.
+        *Errors*: TurnError on an empty text, or one beyond what may be kept for a device.
         """
 
     def stream(self) -> AbstractAsyncContextManager[ReplyStream]:
@@ -181,7 +181,7 @@ class Conversation(Protocol):
     async def send_file(self, file: OutgoingFile) -> str:
         """Send a file and return its id.
 
-        Errors: TurnError beyond 8 MiB, or with neither data nor url.
+        *Errors*: TurnError beyond 8 MiB, or with neither data nor url.
         """
 
     async def ask_approval(
@@ -300,7 +300,7 @@ def load_agent(name: str, settings: AgentSettings = AgentSettings()) -> Agent:
 
     Instead of a class, `package.module:function` may make it, without arguments.
 
-    Errors: AgentNotFoundError, AgentSettingsError, with a line that says what is wrong.
+    *Errors*: AgentNotFoundError, AgentSettingsError, with a line that says what is wrong.
     """
     module_name, _, attribute = BUILT_IN.get(name, name).partition(":")
     if not attribute:

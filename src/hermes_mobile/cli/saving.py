@@ -21,7 +21,7 @@ MAX_SUFFIX_BYTES: Final = 20
 def save(folder: Path, file: ReceivedFile) -> Path:
     """Write a file into `folder`, which is made if need be, under a name that is new there.
 
-    Errors: OSError.
+    *Errors*: OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stem, suffix = name_for(file)

@@ -102,7 +102,7 @@ class HermesClient:
     async def wait_ready(self) -> Ready:
         """Wait until the client is connected.
 
-        Errors: AccessDeniedError, ReplacedError, TransportError, when it never will be.
+        *Errors*: AccessDeniedError, ReplacedError, TransportError, when it never will be.
         """
         await trio.lowlevel.checkpoint()
         while not self.ready or self.session is None:
@@ -118,7 +118,7 @@ class HermesClient:
     async def __anext__(self) -> Event:
         """The next event. From the first call on, the client reads no more than is taken from it.
 
-        Errors: AccessDeniedError, ReplacedError, TransportError, after the last event of a client
+        *Errors*: AccessDeniedError, ReplacedError, TransportError, after the last event of a client
         that has failed. trio.BusyResourceError while another task, or a callback, gets the events.
         """
         if self._iterated or self._handlers is not None:
@@ -351,7 +351,7 @@ def _valid_id(id: str | None) -> str:
 
 
 def _valid(judge: Callable[[Any, str], Valid], value: Any, name: str) -> Valid:
-    """What the server would make of a field. Errors: RefusedError, as its own would be."""
+    """What the server would make of a field. *Errors*: RefusedError, as its own would be."""
     try:
         return judge(value, name)
     except ProtocolError as refusal:

@@ -264,7 +264,7 @@ class Engine:
     async def wait_room(self, message: Outgoing) -> None:
         """Wait until a message may be sent; at once, unless the link is slow.
 
-        Errors: OfflineError where it would have to wait for a connection, other than the first (T1);
+        *Errors*: OfflineError where it would have to wait for a connection, other than the first (T1);
         what the client failed of.
         """
         await trio.lowlevel.checkpoint_if_cancelled()

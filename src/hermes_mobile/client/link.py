@@ -26,7 +26,7 @@ SLICE_BYTES: Final = 64 * 1024
 class Endpoint:
     """Where a server listens.
 
-    Errors: ValueError for what is no `ws://` or `wss://` URL.
+    *Errors*: ValueError for what is no `ws://` or `wss://` URL.
     """
 
     host: str

@@ -30,7 +30,7 @@ MediaSource: TypeAlias = bytes | bytearray | memoryview | str | os.PathLike[str]
 async def read_source(source: MediaSource, limit: int, name: str) -> bytes:
     """The whole file; `name` is what a refusal calls it.
 
-    Errors: RefusedError `too_big` above `limit` bytes, of which it reads one more at most, and
+    *Errors*: RefusedError `too_big` above `limit` bytes, of which it reads one more at most, and
     `bad_frame` for an empty file; OSError for a path that cannot be read.
     """
     match source:
@@ -67,7 +67,7 @@ def name_of(source: MediaSource) -> str:
 class MediaFrames(Sequence[MediaChunk]):
     """The `media` frames of a file, each cut out when it is asked for.
 
-    Errors: ValueError for a `chunk_bytes` that makes no frames that a server takes.
+    *Errors*: ValueError for a `chunk_bytes` that makes no frames that a server takes.
     """
 
     id: str

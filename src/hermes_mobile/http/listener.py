@@ -54,7 +54,7 @@ async def open_http(
 ) -> AsyncIterator[HttpSide | None]:
     """Listen on what was `passed`, else as `settings` say; None when they say `off`.
 
-    Errors: ListenError.
+    *Errors*: ListenError.
     """
     listeners = passed.get("http")
     if not listeners:

@@ -70,7 +70,7 @@ async def serve(
     `passed` are sockets that stand in for those that the settings name. SIGHUP calls `reload`.
     `beside` runs from before the first connection until after the last one.
 
-    Errors: ListenError; SettingsError when the state directory cannot be used.
+    *Errors*: ListenError; SettingsError when the state directory cannot be used.
     """
     async with (
         open_devices(settings.state_dir) as devices,

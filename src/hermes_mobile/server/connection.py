@@ -192,7 +192,7 @@ class Connection:
             self.end(endings.of_reading(self._scanner, closed.reason))
 
     def _take(self, data: str | bytes, decode_it: Callable[[str | bytes], Frame]) -> Frame:
-        """Decode and count what the peer sent. Errors: ProtocolError."""
+        """Decode and count what the peer sent. *Errors*: ProtocolError."""
         self.record.frames_in += 1
         frame = None
         try:
@@ -236,7 +236,7 @@ class Connection:
             self._take_over(session)
 
     def _open_session(self, admission: Admission) -> Session:
-        """Errors: ProtocolError `forbidden` when the id belongs to someone who is here (D10)."""
+        """*Errors*: ProtocolError `forbidden` when the id belongs to someone who is here (D10)."""
         device_id = admission.device.id
         session = self.hub.registry.get(device_id)
         if (

@@ -66,7 +66,7 @@ class Deliveries:
     async def put(self, frame: Deliver | Ping) -> None:
         """Take `frame` up when those before it are done.
 
-        Errors: ProtocolError `internal_error` for a device of which too many wait.
+        *Errors*: ProtocolError `internal_error` for a device of which too many wait.
         """
         size = frame_size(frame)
         most = DELIVERIES_OPEN + (PINGS_OPEN if isinstance(frame, Ping) else 0)
@@ -132,7 +132,7 @@ async def deliver(hub: Hub, frame: Deliver, on_delivered: Callable[[str], None])
 
     `on_delivered` is called with the device's id once the device confirmed all of it (D38).
 
-    Errors: ProtocolError `bad_frame` without any target; `device_offline` when the device is away,
+    *Errors*: ProtocolError `bad_frame` without any target; `device_offline` when the device is away,
     or leaves before all is written. What was not written is then forgotten: it is the sender's to
     send again.
     """

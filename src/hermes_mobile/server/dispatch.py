@@ -39,7 +39,7 @@ async def dispatch(connection: Connection, frame: ClientFrame) -> None:  # noqa:
 
     It waits only for the connection's own sake: for room among its deliveries, for its files.
 
-    Errors: ProtocolError, for the connection to answer.
+    *Errors*: ProtocolError, for the connection to answer.
     """
     match frame:
         case Text():
@@ -68,7 +68,7 @@ async def dispatch(connection: Connection, frame: ClientFrame) -> None:  # noqa:
 
 
 def _session(connection: Connection, frame: ClientFrame) -> Session:
-    """Errors: ProtocolError `forbidden` on a connection that may only deliver (D26)."""
+    """*Errors*: ProtocolError `forbidden` on a connection that may only deliver (D26)."""
     if connection.session is None:
         frame_id: str | None = getattr(frame, "id", None)
         raise ProtocolError(ErrorCode.FORBIDDEN, "token: it may only deliver", id=frame_id)

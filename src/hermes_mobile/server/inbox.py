@@ -55,7 +55,7 @@ class Inbox:
         return bool(self.turns or self._waiting)
 
     def check(self, message: Input, size: int, now: float) -> None:
-        """Whether a message would be taken now. Errors: as those of `accept`."""
+        """Whether a message would be taken now. *Errors*: as those of `accept`."""
         hub, settings = self._hub, self._hub.settings
         if hub.stopping:
             raise ProtocolError(
@@ -83,7 +83,7 @@ class Inbox:
     def accept(self, message: Input, size: int, now: float) -> None:
         """Take a message for the agent.
 
-        Errors: ProtocolError `internal_error` when too many wait (D20), or came within a minute.
+        *Errors*: ProtocolError `internal_error` when too many wait (D20), or came within a minute.
         """
         self.check(message, size, now)
         hub = self._hub

@@ -60,11 +60,11 @@ class Library(trio.abc.Stream):
         return self
 
     async def read(self, data: bytes) -> None:
-        """Let it read what the peer sent. Errors: BrokenResourceError when it has left."""
+        """Let it read what the peer sent. *Errors*: BrokenResourceError when it has left."""
         await self._to_library.send(data)
 
     async def get_message(self) -> str | bytes:
-        """Wait for the message that ends with what it read. Errors: trio_websocket.ConnectionClosed."""
+        """Wait for the message that ends with what it read. *Errors*: trio_websocket.ConnectionClosed."""
         message: str | bytes = await self._websocket.get_message()
         return message
 

@@ -122,7 +122,7 @@ def passed_warnings(settings: Settings, passed: Passed) -> Iterator[str]:
 
 
 def open_agent_port(port: int) -> socket.socket:
-    """Listen for agents on this machine. Errors: ListenError."""
+    """Listen for agents on this machine. *Errors*: ListenError."""
     try:
         return socket.create_server((LOOPBACK, port), backlog=BACKLOG)
     except OSError as error:
@@ -133,7 +133,7 @@ def open_agent_port(port: int) -> socket.socket:
 
 
 def check_agent_sockets(sockets: Sequence[socket.socket], token: str | None) -> None:
-    """Errors: ListenError when no agent could come, or any could."""
+    """*Errors*: ListenError when no agent could come, or any could."""
     if not sockets:
         raise ListenError("MOBILE_AGENT_SOCKET or MOBILE_AGENT_PORT must be set for --agent link")
     if token is None and any(sock.family != socket.AF_UNIX for sock in sockets):

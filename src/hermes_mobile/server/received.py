@@ -80,7 +80,7 @@ class Received:
         return self._kept_bytes + self._writing_bytes
 
     async def load(self) -> None:
-        """Make the directory, and take stock of the files of earlier runs. Errors: OSError."""
+        """Make the directory, and take stock of the files of earlier runs. *Errors*: OSError."""
         for path, size, age in await trio.to_thread.run_sync(_take_stock, self.directory):
             self._add(path, size, age)
         await self._in_thread(_remove, [*self._take_expired(), *self._take_oldest()])
@@ -165,7 +165,7 @@ class Received:
 async def open_received(settings: Settings) -> Received | None:
     """The files of the state directory; None where none are to be kept. Old ones go at once.
 
-    Errors: SettingsError when the directory cannot be used.
+    *Errors*: SettingsError when the directory cannot be used.
     """
     if settings.state_dir is None:
         return None

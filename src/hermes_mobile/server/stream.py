@@ -62,7 +62,7 @@ class SocketStream(trio.abc.HalfCloseableStream):
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send `data`, without a checkpoint when the kernel has room for all of it.
 
-        Errors: StalledPeerError after `write_timeout` seconds in which the peer took nothing.
+        *Errors*: StalledPeerError after `write_timeout` seconds in which the peer took nothing.
         """
         rest = self.send_now(data)
         if rest:
@@ -71,7 +71,7 @@ class SocketStream(trio.abc.HalfCloseableStream):
     def send_now(self, data: bytes | bytearray | memoryview) -> bytes | memoryview:
         """Give the kernel what it has room for; what is returned is for `send_rest`, before all else.
 
-        Errors: as of `send_all`.
+        *Errors*: as of `send_all`.
         """
         try:
             sent = self.socket.send(data)

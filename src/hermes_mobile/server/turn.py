@@ -260,7 +260,7 @@ class Stream:
 
 
 def _check_text(text: object, what: str) -> None:
-    """Refuse what would only fail when it is encoded, for each connection anew. Errors: TurnError."""
+    """Refuse what would only fail when it is encoded, for each connection anew. *Errors*: TurnError."""
     if not isinstance(text, str):
         raise TurnError(f"{what} is made of str, not {type(text).__name__}")
 

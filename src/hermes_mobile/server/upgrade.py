@@ -94,7 +94,7 @@ class Place:
         self._held = False
 
     def take(self, peer: Peer) -> None:
-        """Take a place for `peer`, instead of the one held. Errors: RefusedError (503)."""
+        """Take a place for `peer`, instead of the one held. *Errors*: RefusedError (503)."""
         self.leave()
         if not self._pending.enter(peer.client):
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE)
@@ -112,7 +112,7 @@ async def receive_upgrade(
 ) -> tuple[UpgradeRequest, Peer] | None:
     """Read the request; returns it and the peer it speaks for, or None when the peer ends first.
 
-    Errors: RefusedError for whatever gets no WebSocket here (D1, D37).
+    *Errors*: RefusedError for whatever gets no WebSocket here (D1, D37).
     """
     place.take(peer)
     request = await read_request(stream)

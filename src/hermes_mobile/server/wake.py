@@ -1,7 +1,7 @@
 """The wake hook: a command of the operator's runs when something is kept for a device that is away.
 
 It may have APNs, FCM or ntfy wake the phone. It learns which device and what kind of unit, never what
-is said, and inherits none of the server's secrets.
+is said, and inherits none of the server's secrets (D32, D39).
 """
 
 from __future__ import annotations

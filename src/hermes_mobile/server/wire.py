@@ -67,7 +67,7 @@ class Wire:
     async def receive_message(self) -> str | bytes:
         """Wait for the next whole message.
 
-        Errors: EndOfChannel when the peer has ended or broke a rule (the scanner knows which);
+        *Errors*: EndOfChannel when the peer has ended or broke a rule (the scanner knows which);
         ConnectionClosed when the library ended the connection.
         """
         while True:
@@ -106,7 +106,7 @@ class Wire:
             self._position = 0
 
     async def _receive_some(self, at_most: int = RECEIVE_BYTES) -> bytes:
-        """Receive what there is; nothing when the library has left. Errors: EndOfChannel."""
+        """Receive what there is; nothing when the library has left. *Errors*: EndOfChannel."""
         self.listening = True
         try:
             data = await self._stream.receive_some(at_most)

@@ -46,7 +46,7 @@ class Writer:
     async def run(self) -> None:
         """Write until the outbox is closed and, unless stopped, empty.
 
-        Errors: BrokenResourceError when the peer is gone, or took nothing for the write timeout.
+        *Errors*: BrokenResourceError when the peer is gone, or took nothing for the write timeout.
         """
         try:
             while True:

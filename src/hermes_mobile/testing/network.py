@@ -114,7 +114,7 @@ class Network(ABC):
         return open_client("ws://memory.test/ws", device=given, **defaults | options)
 
     async def open_stream(self, endpoint: Endpoint) -> FailingStream:  # noqa: ARG002 - there is one
-        """What clients open their streams with. Errors: OSError while not `reachable`."""
+        """What clients open their streams with. *Errors*: OSError while not `reachable`."""
         await trio.lowlevel.checkpoint()
         if not self.reachable:
             raise ConnectionRefusedError("the server is not reachable")

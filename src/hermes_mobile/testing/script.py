@@ -47,7 +47,7 @@ class ScriptedConnection:
     async def receive(self) -> ClientFrame:
         """The next frame of the app.
 
-        Errors: EOFError when it has closed; ProtocolError for what no server would take.
+        *Errors*: EOFError when it has closed; ProtocolError for what no server would take.
         """
         try:
             return decode(await self._websocket.get_message())
@@ -55,7 +55,7 @@ class ScriptedConnection:
             raise EOFError from None
 
     async def expect(self, kind: type[Frame]) -> Frame:
-        """The next frame of the app. Errors: AssertionError when it is not of this kind."""
+        """The next frame of the app. *Errors*: AssertionError when it is not of this kind."""
         match await self.receive():
             case kind() as frame:
                 return frame
