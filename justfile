@@ -20,7 +20,7 @@ lint:
 types:
     mypy
 
-# run the tests that take milliseconds, or the ones named: just test -k cards
+# run the fast tests, or some of them: just test -k cards
 test *ARGS:
     pytest -q -m "not slow" {{ ARGS }}
 

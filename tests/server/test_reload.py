@@ -110,7 +110,7 @@ async def test_nothing_more_is_told_to_who_was_withdrawn() -> None:
         assert (await phone.expect("message"))["text"] == "in line"
 
 
-async def test_old_and_new_token_side_by_side() -> None:
+async def test_old_and_new_token_side_by_side(autojump_clock: MockClock) -> None:
     """Rotation: the app changes over to the new token with all that it is owed; then the old goes."""
     async with open_house() as house:
         phone = await house.connect("phone")
