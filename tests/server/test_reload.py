@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -288,6 +289,28 @@ async def test_the_file_and_what_it_names_are_read_again(
         "closed": 1,
     }
     assert "kitchen" not in str(logs)
+
+
+async def test_a_token_that_is_still_the_agents_is_no_devices(
+    tmp_path: Path, logs: list[dict[str, Any]]
+) -> None:
+    """D8: the agent's new one is for the next start, and until then the old one has one role, too."""
+    async with open_house(agent_token=OTHER) as house:
+        text = f'token = "{OTHER}"\nagent_token = "the-next-one-of-it"\n'
+        assert not await reload_from(house, tmp_path / "c", text)
+        assert house.hub.settings.token == TOKEN
+    (fault,) = faults(logs)
+    assert "must give each token one role" in fault["problem"]
+
+
+async def test_a_file_that_hangs_holds_up_nobody(tmp_path: Path) -> None:
+    """Who is cancelled meanwhile goes on at once: a server that is to stop, for one."""
+    may_go_on = threading.Event()
+    async with open_house() as house:
+        with trio.move_on_after(0.05) as waiting:
+            await reload(house.hub, lambda _: may_go_on.wait(5) and house.hub.settings)
+        assert waiting.cancelled_caught
+    may_go_on.set()
 
 
 async def test_what_needs_a_restart_is_named_and_stays(

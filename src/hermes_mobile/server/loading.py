@@ -53,12 +53,7 @@ def load_settings(
         if source != DEFAULT:
             sources[variable] = source
     settings = Settings(**chosen, sources=sources, unknown=_unknown(environ))
-    values = {token.value for token in settings.tokens}
-    if len(values) < len(settings.tokens) or settings.agent_token in values:
-        raise SettingsError(
-            "MOBILE_TOKEN, MOBILE_EXTRA_TOKENS, MOBILE_DELIVER_TOKENS, MOBILE_AGENT_TOKEN must give "
-            "each token one role: any device, one device, deliveries, or the agent"
-        )
+    check_roles(settings)
     if settings.agent_port is not None and settings.agent_token is None:
         raise SettingsError("MOBILE_AGENT_TOKEN must be set for MOBILE_AGENT_PORT")
     http = (settings.http_host, settings.http_port)
@@ -66,6 +61,16 @@ def load_settings(
         raise SettingsError("MOBILE_HTTP_PORT must be another port than MOBILE_PORT, or off")
     settings = evolve(settings, tls=load_context(settings.tls_cert, settings.tls_key))
     return _with_token(settings, environ, made_token)
+
+
+def check_roles(settings: Settings) -> None:
+    """*Errors*: SettingsError when a token has two roles (D8)."""
+    values = {token.value for token in settings.tokens}
+    if len(values) < len(settings.tokens) or settings.agent_token in values:
+        raise SettingsError(
+            "MOBILE_TOKEN, MOBILE_EXTRA_TOKENS, MOBILE_DELIVER_TOKENS, MOBILE_AGENT_TOKEN must give "
+            "each token one role: any device, one device, deliveries, or the agent"
+        )
 
 
 def read_setting(variable: str, config: Path | None, environ: Mapping[str, str]) -> Any:

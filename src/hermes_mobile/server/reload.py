@@ -13,6 +13,7 @@ import trio
 from attrs import evolve, field, frozen
 
 from hermes_mobile.server.devices import AccessFileError
+from hermes_mobile.server.loading import check_roles
 from hermes_mobile.server.overview import warnings
 from hermes_mobile.server.settings import VARIABLES, Settings, SettingsError
 
@@ -51,6 +52,7 @@ async def reload(hub: Hub, read: Callable[[str | None], Settings]) -> bool:
     try:
         found = await trio.to_thread.run_sync(read, made_token, abandon_on_cancel=True)
         change = compare(before, found)
+        check_roles(change.settings)  # the agent's token stays as it was
         await hub.devices.reload()
     except (SettingsError, AccessFileError) as error:
         log.error("reload refused", problem=str(error))
