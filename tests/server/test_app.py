@@ -18,6 +18,7 @@ from attrs import evolve
 
 from hermes_mobile.agents.demo import DemoAgent
 from hermes_mobile.server import app, listeners
+from hermes_mobile.server.access_file import read
 from hermes_mobile.server.listeners import ListenError
 from hermes_mobile.server.settings import Settings
 from hermes_mobile.server.stream import SEND_BUFFER_BYTES, SocketStream
@@ -145,8 +146,11 @@ async def test_a_unix_socket_has_no_address(autojump_clock, tmp_path):
 class Running:
     """`app.serve` in a task of this process, on a free port."""
 
-    def __init__(self, agent: Agent, passed=MappingProxyType({}), reload=None) -> None:
+    def __init__(
+        self, agent: Agent, passed=MappingProxyType({}), reload=None, settings=SETTINGS
+    ) -> None:
         self._agent = agent
+        self._settings = settings
         self._passed = passed
         self._reload = reload
         self.phases: list[app.Phase] = []
@@ -157,7 +161,7 @@ class Running:
 
     async def run(self) -> None:
         self.stopped_by = await app.serve(
-            SETTINGS, self._agent, self._announce, passed=self._passed, reload=self._reload
+            self._settings, self._agent, self._announce, passed=self._passed, reload=self._reload
         )
 
     def _announce(self, phase: app.Phase, hub: app.Hub) -> None:
@@ -200,6 +204,17 @@ async def test_it_serves_until_it_is_told_to_stop(logs, number):
     events = [line["event"] for line in logs]
     assert events == ["stopping", "cut short", "turn", "connection", "stopped"]
     assert server.phases == [app.Phase.LISTENING, app.Phase.STOPPING]
+
+
+async def test_who_was_here_is_on_disk_when_it_has_ended(tmp_path):
+    """Also who was seen within the last minute, which is how long that may take while it runs."""
+    server = Running(DemoAgent(), settings=evolve(SETTINGS, state_dir=tmp_path))
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.run)
+            async with server.connect():
+                os.kill(os.getpid(), signal.SIGTERM)
+    assert [device.id for device in read(tmp_path)] == ["phone"]
 
 
 async def test_a_socket_that_was_passed_takes_the_place_of_the_port():

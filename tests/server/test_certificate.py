@@ -60,6 +60,7 @@ def test_a_pair_is_loaded(tmp_path: Path) -> None:
     settings = load(*write_certificate(tmp_path), MOBILE_HOST="::")
     assert settings.tls is not None
     assert settings.tls.minimum_version is ssl.TLSVersion.TLSv1_2
+    assert settings.tls.options & ssl.OP_NO_RENEGOTIATION
     assert serial_of(settings)
     assert warnings(settings) == []
     assert "unencrypted" in warnings(load(None, None, MOBILE_HOST="::"))[0]

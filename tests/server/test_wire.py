@@ -266,8 +266,9 @@ async def test_nothing_is_said_behind_what_was_begun_at_once(autojump_clock: Moc
     """Half a frame that nobody finished: no Close would be understood."""
     async with new_desk() as desk:
         assert not desk.wire.send_now(b"x" * MIB)
-        await desk.wire.close(endings.SHUTDOWN)
         assert set(desk.taken()) == set(b"x")
+        await desk.wire.close(endings.SHUTDOWN)
+        assert desk.taken() == b""
 
 
 async def test_a_pong_that_finds_no_way_out_wakes_the_reader(autojump_clock: MockClock) -> None:
