@@ -114,6 +114,26 @@ async def test_a_message_for_one_device_never_goes_to_another(stage):
         assert await home.reply() == "For all"
 
 
+async def test_a_phone_makes_itself_home(stage):
+    """`/sethome` counts for what is sent home from then on, over a restart of the gateway, too."""
+    stage.start()
+    async with stage.phone("nomad") as nomad, stage.phone(HOME_DEVICE) as home:
+        await nomad.say("/sethome")
+        await nomad.turn_ended()
+        assert (await run(stage, "send", "--to", "mobile", "Moved")).returncode == 0
+        await nomad.until_said("Moved")
+        await trio.to_thread.run_sync(stage.gateway.stop)
+        await prepare_cron(stage, "mobile")
+        stage.gateway.start()
+        await nomad.until_said("Water the flowers")
+        await home.caller.send_frame({"t": "ping", "ts": 1})
+        frames = await home.caller.receive_until("pong")
+        assert [frame for frame in frames if frame["t"] == "message"] == []
+        aliases = stage.gateway.home / "channel_aliases.json"
+        aliases.write_text(json.dumps({"mobile": {"anna-iphone": "Anna"}}))
+        assert (await run(stage, "send", "--to", "mobile:anna", "A secret")).returncode == 1
+
+
 async def test_send_without_a_server(stage):
     """One line says where it was looked for."""
     stage.gateway.install_plugin()

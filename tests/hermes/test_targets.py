@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -62,3 +62,21 @@ def test_home_is_not_safe_beside_a_chat_that_is_no_number(directory):
     directory.append({"id": "anna", "name": "Anna"})
     with pytest.raises(targets.MisreadError, match=r"channel_aliases.json: 'anna'"):
         targets.check_home()
+
+
+@pytest.mark.parametrize("home", ["anna", targets.chat_id("anna")])
+def test_home_is_a_device_or_its_chat(monkeypatch, home):
+    """A person writes the device's id, and `/sethome` its chat's: it is the same device."""
+    monkeypatch.setenv("MOBILE_HOME_DEVICE", home)
+    assert targets.home_device() == "anna"
+    assert targets.is_home("anna", None)
+    assert not targets.is_home("anna-iphone", None)
+
+
+def test_home_is_what_hermes_was_configured_with(monkeypatch):
+    """A home channel of config.yaml is as much a home as that of the environment."""
+    monkeypatch.delenv("MOBILE_HOME_DEVICE", raising=False)
+    config = SimpleNamespace(home_channel=SimpleNamespace(chat_id=targets.chat_id("anna")))
+    assert targets.is_home("anna", config)
+    assert not targets.is_home("anna-iphone", config)
+    assert not targets.is_home("anna", SimpleNamespace(home_channel=None))

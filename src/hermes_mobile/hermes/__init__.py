@@ -57,7 +57,7 @@ def _settings() -> dict[str, Any] | None:
     """What Hermes is to know of the platform by the environment alone."""
     if not _configured():
         return None
-    home = os.environ.get("MOBILE_HOME_DEVICE", "")
+    home = targets.home_device()
     if not home:
         return {}
     return {"home_channel": {"chat_id": targets.chat_id(home), "name": home}}

@@ -238,7 +238,7 @@ class MobileAdapter(BasePlatformAdapter):
         device = targets.device_id(chat)
         if metadata.get("expect_edits"):
             return await self._speech.begin_stream(device, text)
-        if self._turns.current(device) is None and chat == self._home_chat():
+        if self._turns.current(device) is None and targets.is_home(device, self.config):
             try:
                 targets.check_home()
             except targets.MisreadError as error:
@@ -371,10 +371,6 @@ class MobileAdapter(BasePlatformAdapter):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-    @staticmethod
-    def _home_chat() -> str:
-        return targets.chat_id(os.environ.get("MOBILE_HOME_DEVICE", ""))
 
 
 def _version() -> str:

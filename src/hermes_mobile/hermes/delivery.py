@@ -39,7 +39,7 @@ async def deliver(
     """Send a text and files to a device; what it is told is kept while it is away (D25)."""
     device = targets.device_id(chat_id)
     try:
-        if device == os.environ.get("MOBILE_HOME_DEVICE"):
+        if targets.is_home(device, pconfig):
             await asyncio.to_thread(targets.check_home)
         files = [
             await asyncio.to_thread(read_file, path, _kind(path, is_voice, force_document))

@@ -11,6 +11,9 @@ has only met that one. So the names that it keeps begin with the number.
 
 from __future__ import annotations
 
+import os
+from typing import Any
+
 _MARK = b"mob:"
 """What the bytes of such a number begin with."""
 
@@ -45,6 +48,18 @@ def device_id(chat: str) -> str:
         return spelled.removeprefix(_MARK).decode()
     except UnicodeDecodeError:
         return chat
+
+
+def home_device() -> str:
+    """The device that the environment calls home; `/sethome` writes its chat's id there."""
+    return device_id(os.environ.get("MOBILE_HOME_DEVICE", ""))
+
+
+def is_home(device: str, config: Any) -> bool:
+    """Whether what Hermes cannot place would go to `device`; `config` is the platform's."""
+    channel = getattr(config, "home_channel", None)
+    known = "" if channel is None else device_id(str(channel.chat_id))
+    return device in {home_device(), known}
 
 
 def check_home() -> None:
