@@ -85,6 +85,20 @@ def test_the_page_has_the_lines_that_are_printed(tmp_path):
     assert yaml in run("install", "--hermes-home", tmp_path).output
 
 
+def test_the_configuration_of_the_page_is_right(tmp_path):
+    """The server's file of docs/hermes.md, as the shell would write it, passes `check`."""
+    page = (Path(__file__).parents[2] / "docs" / "hermes.md").read_text()
+    [toml] = re.findall(r"server.toml <<END\n(.*?)^END", page, re.DOTALL | re.MULTILINE)
+    made = iter(("the-token-of-the-app", "the-token-that-delivers"))
+    toml = re.sub(r"\$\(.*? token\)", lambda _: next(made), toml)
+    config = tmp_path / "server.toml"
+    config.write_text(toml.replace("$HOME", str(tmp_path)))
+    (tmp_path / ".config" / "hermes-mobile").mkdir(parents=True)
+    result = CliRunner().invoke(main, ["check", "--config", str(config)], env={})
+    assert result.exit_code == 0, result.output
+    assert "warning" not in result.output
+
+
 def test_chat_id_is_a_number():
     """What Hermes calls a chat is one line, of digits."""
     result = run("chat-id", "anna-iphone")
