@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from websockets.sync.client import connect
 
 from certificates import client_context
+from hermes_mobile.protocol.limits import MAX_FRAME_BYTES, MAX_MEDIA_BYTES
 from street import PATIENCE, TOKEN
 
 if TYPE_CHECKING:
@@ -50,3 +51,15 @@ def echo(websocket: ClientConnection, id: str) -> None:
     """Say something, and hear it."""
     send(websocket, "text", id=id, text=id)
     assert expect(websocket, "message")["text"] == id
+
+
+def exchange_large(websocket: ClientConnection) -> None:
+    """A short text, then the largest there is in each direction: a frame up, a file down."""
+    echo(websocket, "m1")
+    websocket.send("x" * MAX_FRAME_BYTES)
+    assert expect(websocket, "error")["code"] == "bad_frame"
+    send(websocket, "text", id="m2", text=f"/file {MAX_MEDIA_BYTES}")
+    parts = [expect(websocket, "media")]
+    while not parts[-1]["final"]:
+        parts.append(expect(websocket, "media"))
+    assert [part["part"] for part in parts] == [0, 1, 2]

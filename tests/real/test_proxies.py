@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from certificates import authority, client_context
-from handset import device, dial, echo, expect, send
+from handset import device, dial, echo, exchange_large, expect, send
 from proxies import DEPLOY, open_caddy, open_nginx, program
 from street import PATIENCE, TOKEN, ServerProcess, environment
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-MIB = 1 << 20
 HERE, ELSEWHERE = ("127.0.0.2", 0), ("127.0.0.3", 0)
 """Addresses of clients; to the server only the proxy's is that of a proxy."""
 FAILURES = 3
@@ -77,14 +76,7 @@ def proxied(request, put) -> Proxied:
 def test_a_chat_with_large_frames(proxied):
     """Texts, 16 MiB upwards in one frame, 8 MiB downwards, and a closing handshake that is whole."""
     with device(proxied.url) as phone:
-        echo(phone, "m1")
-        phone.send("x" * (16 * MIB))
-        assert expect(phone, "error")["code"] == "bad_frame"
-        send(phone, "text", id="m2", text=f"/file {8 * MIB}")
-        parts = [expect(phone, "media")]
-        while not parts[-1]["final"]:
-            parts.append(expect(phone, "media"))
-        assert [part["part"] for part in parts] == [0, 1, 2]
+        exchange_large(phone)
         echo(phone, "m3")
         phone.close()
         assert phone.protocol.close_rcvd is not None

@@ -17,7 +17,7 @@ import trio
 import trustme
 
 from certificates import NAME, authority, client_context, write_certificate
-from handset import device, echo, expect, send
+from handset import device, echo, exchange_large
 from street import PATIENCE, TEXT, TOKEN, UPGRADE, environment, masked
 
 if TYPE_CHECKING:
@@ -56,14 +56,7 @@ def test_a_client_of_other_people(serve, files):
     """Texts, 16 MiB upwards, 8 MiB downwards, and a closing handshake that is whole."""
     server = serve(**files)
     with device(server.url) as phone:
-        echo(phone, "m1")
-        phone.send("x" * (16 * MIB))
-        assert expect(phone, "error")["code"] == "bad_frame"
-        send(phone, "text", id="m2", text=f"/file {8 * MIB}")
-        parts = [expect(phone, "media")]
-        while not parts[-1]["final"]:
-            parts.append(expect(phone, "media"))
-        assert [part["part"] for part in parts] == [0, 1, 2]
+        exchange_large(phone)
         phone.close()
         assert phone.protocol.close_rcvd is not None
     assert not [line for line in server.log if line["level"] in {"error", "warning"}]
