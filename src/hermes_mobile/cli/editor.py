@@ -16,7 +16,6 @@ PASTE_BEGINS: Final = "\x1b[200~"
 PASTE_ENDS: Final = "\x1b[201~"
 WORD: Final = re.compile(r"\S*\s*\Z")
 ENTER: Final = {"\r", "\n"}
-END_OF_INPUT: Final = "\x04"
 
 
 class LineEditor:
