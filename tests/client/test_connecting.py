@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 
 import pytest
@@ -312,6 +313,23 @@ async def test_a_port_that_nobody_listens_on():
             with pytest.raises(TransportError) as caught:
                 await client.wait_ready()
     assert caught.value.message == f"cannot connect: 127.0.0.1, port {port}: Connection refused"
+
+
+async def test_a_server_without_tls(nursery):
+    """It is said that there is none, in words and not in OpenSSL's code."""
+
+    async def answer(stream):
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    nursery.start_soon(trio.serve_listeners, answer, [listener])
+    url = f"wss://127.0.0.1:{listener.socket.getsockname()[1]}/ws"
+    async with open_client(url, token="t", device=Device("phone"), retry=False) as client:
+        with pytest.raises(TransportError) as caught:
+            await client.wait_ready()
+    assert re.fullmatch(r"cannot connect: no TLS: [a-z0-9 ]+", caught.value.message)
 
 
 async def test_ready_counts_once(autojump_clock):

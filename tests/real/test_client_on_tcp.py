@@ -204,5 +204,5 @@ async def test_tls(serve):
         async with connect(relay, ssl_context=trusting) as client:
             assert (await client.ask("in private")).text == "in private"
         async with connect(relay, retry=False) as client:
-            with pytest.raises(TransportError, match="certificate"):
+            with pytest.raises(TransportError, match=r"the certificate is not accepted: [a-z]"):
                 await client.wait_ready()

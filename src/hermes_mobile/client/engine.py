@@ -6,6 +6,7 @@ none of them outlives it, and no code of the app runs in them.
 
 from __future__ import annotations
 
+import ssl
 from math import inf
 from typing import TYPE_CHECKING, Final, assert_never
 from weakref import WeakSet
@@ -365,4 +366,10 @@ def failure_of(ending: Ending, *, retry: bool) -> Callable[[], ClientError] | No
 
 def trouble_of(error: Exception) -> str:
     """What kept a stream from being opened, in words for the person."""
-    return f"cannot connect: {error.__cause__ or error}"
+    match error.__cause__:
+        case ssl.SSLCertVerificationError(verify_message=reason):
+            return f"cannot connect: the certificate is not accepted: {reason}"
+        case ssl.SSLError(reason=str(reason)):
+            return f"cannot connect: no TLS: {reason.lower().replace('_', ' ')}"
+        case cause:
+            return f"cannot connect: {cause or error}"
