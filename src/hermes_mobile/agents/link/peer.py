@@ -78,6 +78,7 @@ class Peer:
         self._talks: dict[str, Talk] = {}
         """Outside of turns, by device."""
         self._bytes = 0
+        self._cards = 0
         self._devices: dict[str, DeviceState] = {}
         """Those that the agent was not told of yet."""
         self._devices_changed = trio.Event()
@@ -249,7 +250,7 @@ class Peer:
         if self._bytes and self._bytes + size > BYTES_OPEN:
             problem = f"requests of at most {BYTES_OPEN} bytes may wait for their answers"
             raise RefusedError(Code.BUSY, problem, id=request.id)
-        if isinstance(request, Ask) and self._open_cards >= CARDS_OPEN_IN_ALL:
+        if isinstance(request, Ask) and self._cards >= CARDS_OPEN_IN_ALL:
             problem = f"at most {CARDS_OPEN_IN_ALL} cards in all may be open"
             raise RefusedError(Code.BUSY, problem, id=request.id)
         turn = request.place.turn
@@ -258,16 +259,14 @@ class Peer:
             raise RefusedError(Code.TURN_OVER, TURN_OVER, id=request.id)
         talk.put(self, request)
         self._bytes += size
-
-    @property
-    def _open_cards(self) -> int:
-        return sum(len(talk.asks) for talk in (*self._agent.talks, *self._talks.values()))
+        self._cards += isinstance(request, Ask)
 
     def _talk_for(self, request: Said) -> Talk:
         """The conversation with a device outside of any turn. Errors: RefusedError."""
         device_id = request.place.device
         if device_id not in self._talks:
-            self._talks = {key: talk for key, talk in self._talks.items() if not talk.idle}
+            if len(self._talks) >= TALKS_OPEN:
+                self._talks = {key: talk for key, talk in self._talks.items() if not talk.idle}
             if len(self._talks) >= TALKS_OPEN:
                 problem = f"at most {TALKS_OPEN} devices may be spoken to at once"
                 raise RefusedError(Code.BUSY, problem, id=request.id)
@@ -279,6 +278,7 @@ class Peer:
         """A request has its answer, or will get none."""
         if not isinstance(request, End):
             self._bytes -= weight(request)
+            self._cards -= isinstance(request, Ask)
 
 
 def weight(request: Said) -> int:

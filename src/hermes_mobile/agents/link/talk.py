@@ -156,7 +156,7 @@ class Talk:
                         self.outcome = request
                         self.ended.set()
                     case Ask():
-                        self._nursery.start_soon(self._ask, request)
+                        self._nursery.start_soon(self._ask, peer, request)
                     case _:
                         await self._answer(peer, request)
         finally:
@@ -207,14 +207,17 @@ class Talk:
             del self._streams[state.stream]
             await opened.__aexit__(None, None, None)
 
-    async def _ask(self, ask: Ask) -> None:
+    async def _ask(self, peer: Peer, ask: Ask) -> None:
         end: Closed | Refused = Refused(ask.id, Code.WITHDRAWN, "withdrawn")
-        with self._asks[ask.id]:
-            try:
-                answer = await self._show(ask)
-                end = Closed(ask.id, answer.option, answer.text, answer.expired)
-            except TurnError as error:
-                end = Refused(ask.id, Code.REFUSED, str(error))
+        try:
+            with self._asks[ask.id]:
+                try:
+                    answer = await self._show(ask)
+                    end = Closed(ask.id, answer.option, answer.text, answer.expired)
+                except TurnError as error:
+                    end = Refused(ask.id, Code.REFUSED, str(error))
+        finally:
+            peer.release(ask)
         del self._asks[ask.id]
         self._note_closed(ask.id, end)
 
