@@ -188,7 +188,7 @@ def test_keep(house, run):
 def test_the_home_device(house, run):
     """D25: without `--to` it is the server's; where it has none, that is a refusal."""
     refusal = error_line(run("hello"), 4)
-    assert refusal.startswith("Error: refused: bad_frame: target: missing")
+    assert refusal == "Error: refused: bad_frame: target: missing, and no home device is set"
     house.settings["home_device"] = "phone"
     assert_silent_success(run("hello"))
     assert [message.text for message in house.received] == ["hello"]

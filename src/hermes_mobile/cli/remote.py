@@ -83,12 +83,13 @@ class NoServerError(RemoteError):
 
 
 def error_of(error: ClientError, hint: str = "") -> RemoteError:
-    """What a command ends with; `hint` is for whoever was refused."""
+    """What a command ends with; `hint` is for who may not do what it asked for."""
     match error:
         case RefusedError(code=ErrorCode.DEVICE_OFFLINE):
             return DeviceOfflineError(f"device offline: {error.message}")
         case RefusedError(code=code):
-            return RefusalError(f"refused: {code}: {error.message}{hint}")
+            way = hint if code == ErrorCode.FORBIDDEN else ""
+            return RefusalError(f"refused: {code}: {error.message}{way}")
         case AccessDeniedError():
             return RefusalError(f"{error.message}{hint}")
         case ReplacedError():
