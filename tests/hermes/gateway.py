@@ -88,7 +88,8 @@ class Gateway:
         """Where its terminal works."""
         self.place.mkdir(parents=True)
         shutil.copytree(Path(__file__).with_name("both"), home / "plugins" / "both")
-        self._settings = settings
+        self.settings = dict(settings)
+        """For its environment."""
         self._model = model
         self._process: subprocess.Popen[bytes] | None = None
         self.configure()
@@ -103,7 +104,7 @@ class Gateway:
     def environment(self) -> dict[str, str]:
         path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
         home = {"HERMES_HOME": self.home, "HOME": self.home, "PATH": path}
-        return environment(**self._settings, **home)
+        return environment(**self.settings, **home)
 
     @property
     def log(self) -> str:
@@ -132,6 +133,11 @@ class Gateway:
         """End it, and wait until it has."""
         assert self._process is not None
         self._process.send_signal(by)
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+        assert self._process is not None
         self._process.wait(PATIENCE)
         self._process = None
 

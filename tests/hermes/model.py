@@ -16,13 +16,14 @@ What a tool returned is told back as `done: ...`.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
-VERBS = {"run", "both", "ask", "say", "stream", "hold"}
+NOTE = re.compile(r"\[System note:.*?\]\s*?(?:\n\n|\Z)", re.DOTALL)
 RESUMED = "[System note: The previous turn was interrupted"
 """How Hermes begins a turn that it resumes."""
 CALLS = count(1)
@@ -143,15 +144,14 @@ def call(name: str, **arguments: object) -> dict[str, Any]:
 
 
 def wish(messages: list[dict[str, Any]]) -> tuple[str, str]:
-    """What the person asked for last, as a verb and the rest; what else Hermes says is not heard."""
+    """What the person asked for last, as a verb and the rest: Hermes' own notes are not heard.
+
+    What was interrupted before it had an answer stands before it, in the same message.
+    """
     said = [text(message["content"]) for message in messages if message["role"] == "user"]
-    lines = [line.strip() for line in said[-1].splitlines() if line.strip()] if said else [""]
-    for number, line in enumerate(lines):
-        if line.startswith(RESUMED):  # what stands before it was asked for before
-            lines = lines[number + 1 :] or ["restored"]
-            break
-    orders = [line for line in lines if line.partition(" ")[0] in VERBS]
-    verb, _, rest = (orders or lines)[-1 if orders else 0].partition(" ")
+    _, resumed, rest = said[-1].rpartition(RESUMED)
+    heard = NOTE.sub("", resumed + rest).strip() or "restored"
+    verb, _, rest = heard.splitlines()[-1].partition(" ")
     return verb, rest
 
 

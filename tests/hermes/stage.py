@@ -25,7 +25,7 @@ class Stage:
 
     def __init__(self, directory: Path, **settings: object) -> None:
         self.directory = directory
-        self.port = _free_port()
+        self.port = free_port()
         self.settings = {
             "MOBILE_PORT": self.port,
             "MOBILE_AGENT_SOCKET": directory / "agent.sock",
@@ -36,8 +36,8 @@ class Stage:
             **settings,
         }
         self.model = Model()
-        known = ("MOBILE_PORT", "MOBILE_AGENT_SOCKET", "MOBILE_DELIVER_TOKENS")
-        hermes = {name: self.settings[name] for name in known}
+        shared = ("MOBILE_PORT", "MOBILE_AGENT_SOCKET", "MOBILE_DELIVER_TOKENS")
+        hermes = {name: self.settings[name] for name in shared}
         hermes["MOBILE_HOME_DEVICE"] = HOME_DEVICE
         self.gateway = Gateway(directory / "home", self.model, hermes)
         self.server: ServerProcess | None = None
@@ -72,7 +72,7 @@ class Stage:
             yield Phone(caller)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

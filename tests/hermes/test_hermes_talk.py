@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import trio
 
+from hermes.stage import free_port
+
 pytestmark = pytest.mark.slow
 
 
@@ -40,6 +42,18 @@ async def test_stop_stops_hermes(shared):
         await phone.turn_ended()
 
 
+async def test_stop_with_a_word_is_hermes_own(shared):
+    """It reaches Hermes as any command, also where no turn of the server's runs."""
+    async with shared.phone("stops-itself") as phone:
+        await phone.say("hold")
+        await trio.to_thread.run_sync(shared.model.held.wait, 30)
+        await phone.say("/stop now")
+        assert "topped" in await phone.until_said("topped")
+        shared.model.release()
+        await phone.say("And now?")
+        assert await phone.until_said("echo") == "echo: And now?"
+
+
 async def test_a_message_during_a_turn_interrupts_it(shared):
     """As Hermes treats them: the first answer is cut short, the second message is answered."""
     async with shared.phone("interrupts") as phone:
@@ -70,3 +84,24 @@ async def test_commands_are_hermes_own(shared):
         await phone.say("/help")
         assert "/new" in await phone.reply()
         await phone.turn_ended()
+
+
+async def test_the_link_by_a_port(stage):
+    """Where no file can be shared: a port of the loopback address, and a token."""
+    del stage.settings["MOBILE_AGENT_SOCKET"], stage.gateway.settings["MOBILE_AGENT_SOCKET"]
+    port = free_port()
+    for settings in (stage.settings, stage.gateway.settings):
+        settings |= {"MOBILE_AGENT_PORT": port, "MOBILE_AGENT_TOKEN": "a-token-of-the-link"}
+    stage.start()
+    async with stage.phone("phone") as phone:
+        await phone.say("Good morning")
+        assert await phone.reply() == "echo: Good morning"
+
+
+async def test_a_gateway_with_a_wrong_token(stage):
+    """It has nothing to do, and ends; its log says why it was not let in."""
+    stage.settings["MOBILE_AGENT_TOKEN"] = "a-token-of-the-link"
+    stage.gateway.settings["MOBILE_AGENT_TOKEN"] = "another"
+    stage.start()
+    await trio.to_thread.run_sync(stage.gateway.wait)
+    assert "says auth_failed: token" in stage.gateway.log
