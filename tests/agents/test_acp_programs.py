@@ -130,6 +130,29 @@ async def test_a_program_whose_streams_stay_open(tmp_path, autojump_clock):
         assert stage.closed == [ended + 1]
 
 
+async def test_a_crash_amid_a_file(tmp_path, autojump_clock):
+    """Issue 7: half a message is none; its turn fails, and the same message can be sent again."""
+    async with open_stage(tmp_path) as (house, stage):
+        peer = await house.connect()
+        actor = await stage.actor()
+        await actor.introduce()
+        await peer.say("m1", "hello")
+        await actor.open_session()
+        await actor.expect("session/prompt")
+        await actor._stdout.send_all(b'{"method": "session/update", "params": {"data": "AAAA')
+        actor.exit()
+        error = await peer.expect("error")
+        assert (error["code"], error["id"], error["fatal"]) == ("internal_error", "m1", False)
+        again = await stage.actor()
+        await again.introduce()
+        await peer.say("m1", "hello")
+        await again.answer(await again.expect("session/load"), modes={})
+        prompt = await again.expect("session/prompt")
+        await again.say("Here.")
+        await again.end_turn(prompt)
+        assert (await peer.expect("message", final=True))["text"] == "Here."
+
+
 async def test_how_a_program_ended_is_logged(tmp_path, autojump_clock, logs):
     """Issue 7: its exit status; none where it has only closed its output, or is given up."""
     async with open_stage(tmp_path) as (_, stage):

@@ -222,6 +222,26 @@ def test_what_was_answered_in_another_way_is_withdrawn(play):
     play(test)
 
 
+def test_what_cannot_be_shown_is_a_no(play):
+    """The server refuses a card: nobody can allow it, and it does not hold up the next one."""
+
+    async def test(house):
+        want(house, "rm a")
+        want(house, "rm b")
+        house.hermes.confirmations[SESSION] = {"confirm_id": "c"}
+        house.cards.confirm("phone", SESSION, "c", "")
+        house.hermes.clarifications["q"] = SimpleNamespace(event=asyncio.Event())
+        house.cards.clarify("phone", "q", "", [])
+        await settle()
+        for card in list(house.link.shown):
+            card.answer.set_exception(RefusedError("refused", "it is too long"))
+        await settle()
+        assert sorted(house.hermes.answers) == [("c", "cancel"), ("q", ""), ("rm a", "deny")]
+        assert house.link.shown[-1].command == "rm b"
+
+    play(test)
+
+
 def test_a_lost_card_is_asked_again(play, monkeypatch):
     """The server began anew: what Hermes still waits for is asked again, outside the turn."""
 

@@ -79,7 +79,7 @@ class Cards:
             fields = _approval_fields(waiting.entry.data)
             done = await self._ask(waiting.device, waiting.deadline, wanted, fields)
             if done is not None and _pending(session)[:1] == [waiting.entry]:
-                approval.resolve_gateway_approval(session, done["option"])
+                approval.resolve_gateway_approval(session, done.get("option", "deny"))
             queue.remove(waiting)
         if self._approvals.get(session) is queue:
             del self._approvals[session]
@@ -111,7 +111,7 @@ class Cards:
         deadline = _now() + slash_confirm.DEFAULT_TIMEOUT_SECONDS - MARGIN
         done = await self._ask(device, deadline, wanted, fields, in_turn=False)
         if done is not None:
-            said = await slash_confirm.resolve(session, id, done["option"])
+            said = await slash_confirm.resolve(session, id, done.get("option", "cancel"))
             if said:
                 await self._say(device, said)
 
@@ -136,7 +136,10 @@ class Cards:
         *,
         in_turn: bool = True,
     ) -> Message | None:
-        """How the card ended; None when nobody wants to know. A server that restarts is asked anew."""
+        """How the card ended, empty when it cannot be shown; None when nobody wants to know.
+
+        A server that restarts is asked anew.
+        """
         while wanted() and (left := deadline - _now()) > 0:
             turn = self._turns.current(device) if in_turn else None
             where = {"device": device} if turn is None else {"turn": turn.id}
@@ -147,7 +150,7 @@ class Cards:
             except LinkLostError:
                 continue
             except RefusedError:
-                return None
+                return {} if wanted() else None
             finally:
                 self._shown.discard(card)
         return None

@@ -22,6 +22,7 @@ from hermes_mobile.agents.acp.jsonrpc import (
     as_object,
 )
 from hermes_mobile.agents.acp.prompt import Prompt
+from hermes_mobile.protocol.limits import MAX_NAME_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,8 +78,8 @@ class Capabilities:
         methods = answer.get("authMethods")
         found = [as_object(each) for each in (methods if isinstance(methods, list) else ())]
         return cls(
-            name=str(info.get("name", "")),
-            version=str(info.get("version", "")),
+            name=str(info.get("name", ""))[:MAX_NAME_CHARS],
+            version=str(info.get("version", ""))[:MAX_NAME_CHARS],
             prompt=PromptCapabilities.of(as_object(said.get("promptCapabilities"))),
             loads=said.get("loadSession") is True,
             forks=isinstance(as_object(said.get("sessionCapabilities")).get("fork"), dict),
