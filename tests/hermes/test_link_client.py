@@ -158,14 +158,14 @@ async def test_a_lost_link_is_dialled_again(house):
     await later
 
 
-@pytest.mark.parametrize("how", ["nonsense", "number", "no type"])
+@pytest.mark.parametrize("how", ["nonsense", "number", "no type", "no code"])
 def test_nonsense_ends_the_link(how, tmp_path, monkeypatch):
     """What is no message ends the link, and another one follows."""
 
     async def play(house):
         peer = await house.server.accept()
-        line = {"nonsense": b"{]\n", "number": b"5\n", "no type": b"{}\n"}[how]
-        peer.writer.write(line)
+        lines = {"nonsense": b"{]", "number": b"5", "no type": b"{}"}
+        peer.writer.write(lines.get(how, b'{"t":"error","id":"1"}') + b"\n")
         assert await peer.receive() is None
         await house.server.accept()
 

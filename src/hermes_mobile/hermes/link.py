@@ -112,12 +112,9 @@ class Link:
         while True:
             try:
                 goodbye = await self._serve()
-            except (
-                OSError,
-                ValueError,
-                TimeoutError,
-            ) as error:  # ValueError: no JSON, or no end of it
-                log.debug("mobile: no link to the server: %s", type(error).__name__)
+            # ValueError: no JSON, or no end of it. KeyError: a message lacks what belongs to it.
+            except (OSError, ValueError, KeyError, TimeoutError) as error:
+                log.info("mobile: no link to the server: %s", type(error).__name__)
             else:
                 if goodbye.get("code") in FINAL:
                     return goodbye
