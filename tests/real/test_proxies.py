@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, suppress
+from typing import Any
 
 import attrs
 import httpx
@@ -16,10 +16,6 @@ from certificates import authority, client_context
 from handset import device, dial, echo, exchange_large, expect, send
 from proxies import DEPLOY, open_caddy, open_nginx, program
 from street import PATIENCE, TOKEN, ServerProcess, environment
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 HERE, ELSEWHERE = ("127.0.0.2", 0), ("127.0.0.3", 0)
 """Addresses of clients; to the server only the proxy's is that of a proxy."""
@@ -104,23 +100,18 @@ def test_the_conformance_suite(put, tmp_path, name):
 
 def test_codes_and_reasons_come_through(proxied):
     """What an app goes by arrives as the server said it: 1008 for a wrong token, 1001 for a stop."""
-    with refused(proxied.url) as closed:
-        pass
-    assert closed == [(1008, "auth_failed")]
+    assert be_refused(proxied.url) == (1008, "auth_failed")
     with device(proxied.url) as phone:
         proxied.server.terminate()
         assert end_of(phone) == (1001, "shutdown")
 
 
-@contextmanager
-def refused(url: str, **options: Any) -> Iterator[list[tuple[int, str]]]:
-    """A device with a wrong token; how its connection ended is known with the block's end."""
-    closed: list[tuple[int, str]] = []
+def be_refused(url: str, **options: Any) -> tuple[int, str]:
+    """How the connection of a device with a wrong token ends."""
     with dial(url, **options) as stranger:
-        yield closed
         send(stranger, "hello", token="wrong", device={"id": "stranger"})
         assert expect(stranger, "error")["code"] == "auth_failed"
-        closed.append(end_of(stranger))
+        return end_of(stranger)
 
 
 def end_of(websocket) -> tuple[int, str]:
@@ -147,8 +138,7 @@ def test_the_throttle_counts_for_the_client(proxied, header):
     """D37: for the address that came to the proxy, whatever it says of itself; others come in."""
     for number in range(FAILURES):
         claim = f"for=192.0.2.{number}" if header == "Forwarded" else f"192.0.2.{number}"
-        with refused(proxied.url, source_address=HERE, additional_headers={header: claim}):
-            pass
+        be_refused(proxied.url, source_address=HERE, additional_headers={header: claim})
     with pytest.raises(InvalidStatus) as answered, dial(proxied.url, source_address=HERE):
         pass
     assert answered.value.response.status_code == 429
