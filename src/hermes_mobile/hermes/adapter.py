@@ -7,6 +7,7 @@ import logging
 import os
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from gateway.config import Platform
 from gateway.platforms.base import BasePlatformAdapter, MessageEvent, MessageType, SendResult
@@ -52,7 +53,7 @@ class MobileAdapter(BasePlatformAdapter):
         super().__init__(config=config, platform=Platform("mobile"))
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._intake: dict[str, asyncio.Lock] = {}
+        self._intake: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._stops: dict[str, asyncio.Task[None]] = {}
         """The devices for which Hermes is being told to stop."""
         self._names: dict[str, str] = {}
@@ -133,7 +134,9 @@ class MobileAdapter(BasePlatformAdapter):
                     stop = self._stops[turn.device] = self._start(self._stop(turn.device))
                     stop.add_done_callback(lambda _: self._stops.pop(turn.device))
             case "device":
-                self._names[message["device"]] = message.get("name") or ""
+                self._names.pop(message["device"], None)
+                if message["connected"] and message.get("name"):
+                    self._names[message["device"]] = message["name"]
             case "error":
                 log.error("mobile: the hermes-mobile server says %s", message.get("code"))
             case _:
