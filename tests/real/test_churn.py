@@ -23,7 +23,10 @@ SPARE_BYTES = 3 << 20
 
 
 async def test_ten_thousand_connections_leave_nothing_behind(serve):
-    """Whoever they are, and however they leave: no task, no descriptor, no object and no memory."""
+    """Whoever they are, and however they leave: no task, no descriptor, no object and no memory.
+
+    All that stays is one line for each new device: `devices` lists who was here, 10,000 at most.
+    """
     server = serve("--agent", "census:CensusAgent", MOBILE_LOG_LEVEL="warning")
     numbers = count()
 
@@ -48,7 +51,8 @@ async def test_ten_thousand_connections_leave_nothing_behind(serve):
     after = await take_census(server, idle)
     assert after.tasks == idle.tasks
     assert after.descriptors == idle.descriptors
-    assert after.objects - before.objects < SPARE_OBJECTS
+    new_devices = CYCLES // 3
+    assert after.objects - before.objects < new_devices + SPARE_OBJECTS
     assert after.resident_bytes - before.resident_bytes < SPARE_BYTES
     assert server.log_text == ""
 

@@ -205,7 +205,7 @@ def _node(element: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=4096)  # peers come again and again, and reading an address takes 10 us
+@lru_cache(maxsize=16)  # a proxy comes again and again, and reading an address takes 10 us
 def _address(text: str) -> Address | None:
     """An address that may be quoted, bracketed, or followed by a port; None for anything else."""
     text = text.strip().strip('"')
