@@ -25,7 +25,7 @@ TOP_LEVEL = {
 }
 MAY_IMPORT = {
     "protocol": set(),
-    "agents": {"protocol"},
+    "agents": {"protocol", "ops"},
     "testing": {"protocol", "agents", "server", "client"},
     "ops": set(),
     "hermes": set(),

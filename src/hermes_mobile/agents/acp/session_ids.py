@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final
 
 import orjson
@@ -10,6 +9,7 @@ import structlog
 import trio
 
 from hermes_mobile.agents.acp.jsonrpc import as_object
+from hermes_mobile.ops.whole_file import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,15 +59,5 @@ def _read(file: Path) -> dict[str, str]:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Replace the file: whoever reads it finds the old or the new one, whole."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    with open(fresh, "wb", opener=_open_private) as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
-    fresh.replace(file)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+    replace_file(file, content)
