@@ -183,7 +183,3 @@ class TlsStream(SocketStream):
         with suppress(ssl.SSLError):  # that the peer's end is missing: it need not be waited for
             self._tls.unwrap()
         return super().send_now(self._outgoing.read())
-
-    def _check_open(self) -> None:
-        if self.socket.fileno() < 0:
-            raise trio.ClosedResourceError
