@@ -11,6 +11,7 @@ import structlog
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, wrap_server_stream
 
+from hermes_mobile.agents.lines import Lines, LineTooLongError
 from hermes_mobile.agents.link import LinkAgent
 from hermes_mobile.agents.link.codec import RefusedError, decode, encode
 from hermes_mobile.agents.link.line import OverlongError
@@ -44,28 +45,18 @@ class JsonLines:
 
     def __init__(self, stream: SocketStream) -> None:
         self._stream = stream
-        self._received = bytearray()
-        self._searched = 0  # bytes that hold no line feed
+        self._lines = Lines(stream, MAX_FRAME_BYTES)
         self._torn = False  # a message was begun and not finished: nothing can follow it
 
     async def receive(self) -> bytes | None:
-        while True:
-            end = self._received.find(b"\n", self._searched)
-            if max(end, len(self._received) if end < 0 else 0) > MAX_FRAME_BYTES:
-                raise OverlongError
-            if end < 0:
-                self._searched = len(self._received)
-                data = await self._stream.receive_some()
-                if not data:
-                    return None
-                self._received += data
-                continue
-            line = bytes(self._received[:end])
-            del self._received[: end + 1]
-            self._searched = 0
-            if line and not line.isspace():
-                await trio.lowlevel.checkpoint()
-                return line
+        try:
+            while (line := await self._lines.receive()) is not None:
+                if line and not line.isspace():
+                    await trio.lowlevel.checkpoint()
+                    return line
+        except LineTooLongError:
+            raise OverlongError from None
+        return None
 
     async def send(self, message: bytes) -> None:
         self._torn = True

@@ -12,7 +12,7 @@ import orjson
 import structlog
 import trio
 
-from hermes_mobile.agents.acp.lines import Lines, LineTooLongError
+from hermes_mobile.agents.lines import Lines, LineTooLongError
 from hermes_mobile.protocol.limits import MIB
 
 if TYPE_CHECKING:
